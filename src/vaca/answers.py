@@ -1,0 +1,113 @@
+"""What queries give back: frames of counterfactuals, and effects with their standard error."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+
+class CounterfactualFrame(pd.DataFrame):
+    """A DataFrame of counterfactuals that also knows what it rests on.
+
+    Attributes
+    ----------
+    outside_support : list of str
+        A sentence for each intervention that leaves the range of the data; empty if none does.
+    """
+
+    _metadata = ["outside_support"]
+
+    outside_support: list[str]
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return CounterfactualFrame
+
+    def summary(self, quantiles: tuple[float, float] = (0.05, 0.95)) -> pd.DataFrame:
+        """Per factual row and column: mean, sd and two quantiles over the draws.
+
+        Discrete columns give their most frequent level and its share instead. Needs an answer with
+        `draws=`. The columns of the result are (column, statistic).
+        """
+        if "draw" not in self.index.names:
+            raise ValueError("a summary is over draws: ask for counterfactual(..., draws=200)")
+        levels = [name for name in self.index.names if name != "draw"]
+        by = pd.DataFrame(self).groupby(level=levels or 0, sort=False, observed=True)
+        result: dict[tuple[str, str], Any] = {}
+        for name in self.columns:
+            group = by[name]
+            if pd.api.types.is_numeric_dtype(self[name].dtype) and not pd.api.types.is_bool_dtype(
+                self[name].dtype
+            ):
+                result[name, "mean"] = group.mean()
+                result[name, "sd"] = group.std()
+                for q in quantiles:
+                    result[name, f"{100 * q:g}%"] = group.quantile(q)
+            else:
+                shares = group.value_counts(normalize=True, sort=True)
+                top = shares.groupby(level=levels or 0, sort=False).head(1)
+                frame = top.reset_index(level=-1)
+                frame.columns = ["mode", "share"]
+                result[name, "mode"], result[name, "share"] = frame["mode"], frame["share"]
+        return pd.DataFrame(result)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """An average effect: the mean outcome under `treatment` minus that under `control`.
+
+    Attributes
+    ----------
+    value : float
+        The average difference, in the outcome's units (for a level: in probability).
+    standard_error : float
+        Of the average; it covers the rows drawn (and members, if there are several), not a wrong
+        graph or hidden causes.
+    per_row : Series or None
+        The difference for each factual row, when rows were given.
+    """
+
+    value: float
+    standard_error: float
+    outcome: str
+    treatment: dict[str, Any]
+    control: dict[str, Any]
+    level: Any = None
+    per_row: pd.Series | None = None
+    outside_support: list[str] = field(default_factory=list)
+
+    def interval(self, level: float = 0.95) -> tuple[float, float]:
+        """A normal confidence interval.
+
+        >>> Effect(1.0, 0.5, "y", {"x": 1}, {}).interval(0.95)
+        (0.02..., 1.97...)
+        """
+        from scipy.stats import norm
+
+        half = float(norm.ppf(0.5 + level / 2)) * self.standard_error
+        return self.value - half, self.value + half
+
+    def __float__(self) -> float:
+        return self.value
+
+    def __str__(self) -> str:
+        low, high = self.interval()
+        what = self.outcome if self.level is None else f"P({self.outcome} = {self.level})"
+        text = (
+            f"effect on {what} of do({_shown(self.treatment)}) against do({_shown(self.control)}): "
+            f"{self.value:.4g} (standard error {self.standard_error:.2g}, 95 % {low:.4g} to "
+            f"{high:.4g})"
+        )
+        return "; ".join([text, *self.outside_support])
+
+
+def _shown(do: dict[str, Any]) -> str:
+    def short(value: Any) -> str:
+        if isinstance(value, (pd.Series, np.ndarray, list, tuple)):
+            return "one value per row"
+        return getattr(value, "__name__", None) or str(value)
+
+    return ", ".join(f"{k} = {short(v)}" for k, v in do.items()) or "nothing"
