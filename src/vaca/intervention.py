@@ -234,7 +234,7 @@ def warn_outside_support(sentences: list[str]) -> None:
         warnings.warn(
             "; ".join(sentences) + ". The answer is an extrapolation",
             SupportWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 
