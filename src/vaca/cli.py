@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from vaca._version import __version__
+from vaca import __version__
 from vaca.commands import counterfactual, graph, sample, scms
 from vaca.errors import VacaError, VacaWarning
 
@@ -24,7 +24,7 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="markdown",
+    rich_markup_mode=None,  # plain help: the rich one takes longer to import than all else
 )
 
 # In the order of the help.
@@ -77,9 +77,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
             name = type(error).__name__
             if name == "Abort":  # the parser's form of Ctrl-C
                 return _interrupted()
+            if name == "NoArgsIsHelpError":
+                typer.echo(error.ctx.get_help(), err=True)  # type: ignore[attr-defined]
+                return 2
             if hasattr(error, "format_message"):  # the parser's usage errors
-                return _bad_input(error.format_message())
+                return _bad_input(error.format_message())  # type: ignore[attr-defined]
             raise
+    if code == 130:
+        return _interrupted()
     return code if isinstance(code, int) else 0
 
 

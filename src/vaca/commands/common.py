@@ -72,8 +72,8 @@ def load_model(name: str) -> CausalModel:
 def parse_do(texts: Iterable[str] | None, model: CausalModel) -> dict[str, Any]:
     """Turn `--do` texts into the `do` of the library.
 
-    `column=value` sets, `column+=delta` and `column-=delta` shift. A value is read as a number or
-    as a label, by the kind of its column. The columns of one node are gathered under the node.
+    `column=value` sets, `column+=delta` and `column-=delta` shift. The columns of a node of several
+    are gathered under the node.
     """
     from vaca import Shift
 
@@ -95,7 +95,7 @@ def parse_do(texts: Iterable[str] | None, model: CausalModel) -> dict[str, Any]:
             delta = _number(value, text, name)
             answer: Any = Shift(-delta if sign == "-" else delta)
         else:
-            answer = _value(value, text, name, model)
+            answer = value  # the library reads it as a number or a level, by the column's kind
         node = graph.node_of(name)
         if graph.columns(node) == (node,):
             slot = result
@@ -114,24 +114,6 @@ def _number(value: str, text: str, name: str) -> float:
         raise InterventionError(
             f"--do {text}: {value!r} is not a number, and column {name!r} holds numbers"
         ) from None
-
-
-def _value(value: str, text: str, name: str, model: CausalModel) -> Any:
-    if model.schema_.kind(name) in ("continuous", "count"):
-        return _number(value, text, name)
-    levels = list(model.schema_.levels(name))
-    for level in levels:
-        if str(level) == value:
-            return level
-    for level in levels:  # `1` for 1.0, `1.0` for 1
-        try:
-            if float(level) == float(value):
-                return level
-        except (TypeError, ValueError):
-            continue
-    raise InterventionError(
-        f"--do {text}: {value!r} is not a level of {name!r}; {did_you_mean(value, levels)}"
-    )
 
 
 def read_table(path: Path) -> pd.DataFrame:
