@@ -43,7 +43,7 @@ demo: $(STAMP)  ## walk through the whole thing on an example and write a page
 
 test: $(STAMP)  ## run the tests (JOBS processes)
 	$(call say,"Running the tests and every documented example in $(JOBS) processes")
-	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal $(ARGS)
+	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
 
 lint: $(STAMP)  ## check style, formatting and types
 	$(call say,"Checking style (ruff check)")
@@ -53,8 +53,8 @@ lint: $(STAMP)  ## check style, formatting and types
 	@$(MAKE) --no-print-directory types
 
 types: $(STAMP)
-	$(call say,"Checking types (pyright)")
-	@$(BIN)/pyright --pythonpath $(BIN)/python
+	$(call say,"Checking types (basedpyright)")
+	@$(BIN)/basedpyright --pythonpath $(BIN)/python
 
 format: $(STAMP)  ## rewrite the code in the project's style
 	@$(BIN)/ruff check --fix .

@@ -23,7 +23,8 @@ from vaca.graph import CausalGraph
 from vaca.intervention import Intervention, warn_outside_support
 from vaca.schema import Columns, Schema, as_frame
 
-#: Exogenous noise: any keys; every array has the rows on its first axis.
+#: Exogenous noise. A key is the name of a node or column, alone or after a prefix that ends in "/"
+#: ("z/age"), so that noise can be told apart by node; every array has the rows on its first axis.
 Noise = dict[str, np.ndarray]
 
 #: Rows that are simulated at once, so that memory does not grow with the table.
