@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ TRUE_CASES = [f"true {name}" for name in NAMES]
 LEARNED_CASES = [f"{engine} {name}" for engine in QUICK for name in NAMES]
 
 
-@lru_cache(maxsize=None)
+@cache
 def case(name: str) -> tuple[CausalModel, pd.DataFrame]:
     """A model (for an engine: briefly trained) and factual rows of the SCM it belongs to."""
     engine, scm_name = name.split(" ")
@@ -76,7 +76,8 @@ def unreachable(model: CausalModel, node: str) -> list[str]:
 def test_shapes_names_and_kinds(model_and_rows) -> None:
     model, frame = model_and_rows
     drawn = model.sample(17, seed=0)
-    assert list(drawn.columns) == list(frame.columns) and len(drawn) == 17
+    assert list(drawn.columns) == list(frame.columns)
+    assert len(drawn) == 17
     assert drawn.dtypes.equals(frame.dtypes)
     assert not drawn.isna().any().any()
     for name in frame.columns:
@@ -240,9 +241,11 @@ def test_effect_runs_on_every_pair(model_and_rows) -> None:
     node = next(n for n in model.graph.order if model.graph.children(n))
     outcome = model.graph.columns(model.graph.children(node)[0])[0]
     effect = model.effect(outcome, some_do(model, frame, node), n=200)
-    assert np.isfinite(effect.value) and effect.standard_error >= 0
+    assert np.isfinite(effect.value)
+    assert effect.standard_error >= 0
     given = model.effect(outcome, some_do(model, frame, node), given=frame.head(30))
-    assert given.per_row is not None and len(given.per_row) == 30
+    assert given.per_row is not None
+    assert len(given.per_row) == 30
 
 
 def test_bad_input_raises(model_and_rows) -> None:
@@ -288,7 +291,8 @@ def test_random_scms_obey_do(graph: vaca.CausalGraph, seed: int, data) -> None:
     sampled = scm.sample(30, do, seed=seed)
     answer = pd.DataFrame(scm.counterfactual(frame, do))
     for node, value in do.items():
-        assert (sampled[node] == value).all() and (answer[node] == value).all()
+        assert (sampled[node] == value).all()
+        assert (answer[node] == value).all()
     pd.testing.assert_frame_equal(sampled[kept], frame[kept])
     pd.testing.assert_frame_equal(answer[kept], frame[kept])
     # The same noise drives both, so counterfactuals of sampled rows are the interventional rows.

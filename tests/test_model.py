@@ -80,7 +80,8 @@ def test_every_form_of_do() -> None:
     )
     assert (policy["d"] == np.where(natural["c"] == "red", "yes", "no")).all()
     random = MODEL.sample(5000, do={"a": scipy.stats.uniform(1, 2)}, seed=0)
-    assert random["a"].between(1, 3).all() and abs(random["a"].mean() - 2) < 0.05
+    assert random["a"].between(1, 3).all()
+    assert abs(random["a"].mean() - 2) < 0.05
     pair = MODEL.sample(20, do={"pair": {"b": Shift(1.0), "c": "blue"}}, seed=0)
     assert (pair["c"] == "blue").all()
     np.testing.assert_array_equal(pair["b"], natural["b"] + 1)
@@ -94,7 +95,8 @@ def test_policy_and_shift_see_interventions_above_them() -> None:
         return 0.0
 
     MODEL.sample(5, do={"pair": {"b": policy, "c": "red"}, "a": 2.0}, seed=0)
-    assert list(frames[0].columns) == ["a"] and (frames[0]["a"] == 2.0).all()
+    assert list(frames[0].columns) == ["a"]
+    assert (frames[0]["a"] == 2.0).all()
     both = MODEL.sample(5, do={"pair": {"b": Shift(1), "c": "red"}, "a": 2.0}, seed=0)
     base = MODEL.sample(5, do={"a": 2.0}, seed=0)
     np.testing.assert_array_equal(both["b"], base["b"] + 1)
@@ -102,7 +104,8 @@ def test_policy_and_shift_see_interventions_above_them() -> None:
 
 def test_counterfactual_keeps_the_index_and_what_do_cannot_reach() -> None:
     answer = MODEL.counterfactual(FACTUAL, {"pair": {"b": 9.0, "c": "red"}})
-    assert answer.index.equals(FACTUAL.index) and list(answer.columns) == list(FACTUAL.columns)
+    assert answer.index.equals(FACTUAL.index)
+    assert list(answer.columns) == list(FACTUAL.columns)
     assert answer["a"].equals(FACTUAL["a"])
     assert (answer["b"] == 9.0).all()
     pd.testing.assert_frame_equal(pd.DataFrame(MODEL.counterfactual(FACTUAL, {})), FACTUAL)
@@ -110,7 +113,8 @@ def test_counterfactual_keeps_the_index_and_what_do_cannot_reach() -> None:
 
 def test_counterfactual_draws() -> None:
     answer = MODEL.counterfactual(FACTUAL, {"a": Shift(0.1)}, draws=4, seed=0)
-    assert answer.index.names == ["row", "draw"] and len(answer) == 200
+    assert answer.index.names == ["row", "draw"]
+    assert len(answer) == 200
     assert answer.index.get_level_values("row")[::4].tolist() == FACTUAL.index.tolist()
     again = MODEL.counterfactual(FACTUAL, {"a": Shift(0.1)}, draws=4, seed=0)
     assert answer.equals(again)
@@ -143,10 +147,10 @@ def test_chunks_do_not_change_the_answer(monkeypatch) -> None:
 
 def test_effect_of_a_known_model() -> None:
     effect = MODEL.effect("b", {"a": 1.0}, {"a": 0.0}, n=100)
-    assert effect.value == pytest.approx(1.0) and effect.standard_error == pytest.approx(
-        0, abs=1e-9
-    )
-    assert float(effect) == effect.value and "effect on b" in str(effect)
+    assert effect.value == pytest.approx(1.0)
+    assert effect.standard_error == pytest.approx(0, abs=1e-9)
+    assert float(effect) == effect.value
+    assert "effect on b" in str(effect)
     flips = MODEL.effect("d", {"a": 1.0}, {"a": 0.0}, n=40_000)
     truth = scipy.stats.norm.cdf(1 / np.sqrt(2)) - 0.5
     assert abs(flips.value - truth) < 4 * flips.standard_error
@@ -159,10 +163,12 @@ def test_effect_of_a_known_model() -> None:
 
 def test_effect_on_given_rows() -> None:
     effect = MODEL.effect("b", {"a": Shift(0.5)}, given=FACTUAL)
-    assert effect.per_row is not None and effect.per_row.index.equals(FACTUAL.index)
+    assert effect.per_row is not None
+    assert effect.per_row.index.equals(FACTUAL.index)
     np.testing.assert_allclose(effect.per_row, 0.5)
     drawn = MODEL.effect("d", {"a": Shift(0.5)}, given=FACTUAL, draws=5)
-    assert drawn.per_row is not None and len(drawn.per_row) == len(FACTUAL)
+    assert drawn.per_row is not None
+    assert len(drawn.per_row) == len(FACTUAL)
 
 
 def test_outside_the_data_is_answered_warned_and_flagged() -> None:
@@ -170,7 +176,8 @@ def test_outside_the_data_is_answered_warned_and_flagged() -> None:
         SupportWarning, match=r"outside the observed range \[-4, 4\], by up to 6"
     ) as w:
         frame = MODEL.sample(5, do={"a": 10.0}, seed=0)
-    assert len(w) == 1 and frame.attrs["outside_support"]
+    assert len(w) == 1
+    assert frame.attrs["outside_support"]
     with pytest.warns(SupportWarning):
         assert MODEL.counterfactual(FACTUAL, {"a": 10.0}).outside_support
     with pytest.warns(SupportWarning):

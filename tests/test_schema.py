@@ -64,10 +64,13 @@ def test_inference_rules(values, kind: str) -> None:
 def test_the_user_decides() -> None:
     frame = pd.DataFrame({"kids": [0, 1, 2, 3], "grade": [1, 2, 3, 2]})
     schema = Schema.infer(frame, graph_of(frame), kinds={"kids": "count", "grade": "ordinal"})
-    assert schema.kind("kids") == "count" and schema["kids"].high == 3
-    assert schema.kind("grade") == "ordinal" and schema.levels("grade") == (1, 2, 3)
+    assert schema.kind("kids") == "count"
+    assert schema["kids"].high == 3
+    assert schema.kind("grade") == "ordinal"
+    assert schema.levels("grade") == (1, 2, 3)
     changed = schema.with_kinds(frame, grade="continuous")
-    assert changed.kind("grade") == "continuous" and schema.kind("grade") == "ordinal"
+    assert changed.kind("grade") == "continuous"
+    assert schema.kind("grade") == "ordinal"
     given = Schema.infer(
         frame, graph_of(frame), kinds={"grade": Column("ordinal", (1, 2, 3, 4)), "kids": "count"}
     )
@@ -88,7 +91,8 @@ def test_columns_outside_the_graph_are_left_out_with_one_warning() -> None:
     frame = pd.DataFrame({"a": [1.5, 2.5], "b": [1.5, 2.0], "c": [1.5, 2.0]})
     with pytest.warns(VacaWarning, match="'b', 'c'") as seen:
         schema = Schema.infer(frame, CausalGraph({"a": []}))
-    assert len(seen) == 1 and schema.columns == ("a",)
+    assert len(seen) == 1
+    assert schema.columns == ("a",)
 
 
 def test_constant_column_warns() -> None:
@@ -165,4 +169,5 @@ def test_values_by_label() -> None:
 
 def test_table_shows_every_column() -> None:
     table = infer(a=[0.5, 2.5, 1.0], b=["u", "v", "w"]).table()
-    assert table.loc["a", "values"] == "0.5 to 2.5" and table.loc["b", "values"] == "u, v, w"
+    assert table.loc["a", "values"] == "0.5 to 2.5"
+    assert table.loc["b", "values"] == "u, v, w"

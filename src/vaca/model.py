@@ -53,7 +53,7 @@ class CausalModel(abc.ABC):
 
     @abc.abstractmethod
     def simulate(self, u: Noise, do: Columns) -> Columns:
-        """x = F(u, do), a pure function.
+        """The rows x = F(u, do), as a pure function.
 
         `do` holds the encoded value of every column of every intervened node, one per row; those
         columns come back as given.
@@ -195,9 +195,9 @@ class CausalModel(abc.ABC):
         draws: int | None = None,
         seed: int | None = 0,
     ) -> Effect:
-        """The average effect on a column of `treatment` against `control`.
+        r"""The average effect on a column of `treatment` against `control`.
 
-        .. math:: E[Y \\mid do(treatment)] - E[Y \\mid do(control)]
+        .. math:: E[Y \mid do(treatment)] - E[Y \mid do(control)]
 
         Parameters
         ----------
@@ -274,7 +274,7 @@ class CausalModel(abc.ABC):
         """Whether abduction of a column is exact, and the assumption behind it, in plain words."""
         return False, "the model's own noise for this column"
 
-    def _record_sample(  # noqa: B027 (a hook; doing nothing is right for most)
+    def _record_sample(
         self, frame: pd.DataFrame, n: int, seed: int, do: Mapping[str, Any] | None
     ) -> None:
         """A chance to note on a sampled frame how it was made."""

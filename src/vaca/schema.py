@@ -447,7 +447,8 @@ def _encode_levels(name: str, column: Column, series: pd.Series) -> np.ndarray:
         bad = series[unseen]
         raise SchemaError(
             f"column {name!r}, row {bad.index[0]!r}: {_plain([bad.iloc[0]])[0]!r} is not one of "
-            f"its levels ({int(unseen.sum())} such row(s)); {did_you_mean(bad.iloc[0], column.levels)}"
+            f"its levels ({int(unseen.sum())} such row(s)); "
+            + did_you_mean(bad.iloc[0], column.levels)
         )
     return codes
 

@@ -217,7 +217,7 @@ class StructuralCausalModel(CausalModel):
         return u, bad
 
     def _solve(self, node: str, x: Columns) -> tuple[np.ndarray, np.ndarray]:
-        """Give u in every row (any value where it is not determined), and whether it is determined."""
+        """Give u in every row (any value where undetermined), and whether it is determined."""
         value = x[node]
         if not self._has_noise[node]:
             return np.zeros(len(value)), np.ones(len(value), dtype=bool)
