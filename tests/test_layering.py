@@ -23,6 +23,8 @@ LAYERS: list[tuple[str, ...]] = [
     ("schema",),
     ("intervention", "answers"),
     ("model",),
+    ("distributions", "inversion"),
+    ("equations",),
     ("scm",),
     ("scms",),
     ("nn",),

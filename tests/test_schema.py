@@ -134,9 +134,9 @@ def test_bad_tables() -> None:
         Schema.infer(frame, graph_of(frame), kinds={"zip": "count"})
     with pytest.raises(SchemaError, match="unknown kind 'contnuous'; did you mean 'continuous'"):
         Schema.infer(frame, graph_of(frame), kinds={"age": "contnuous"})
+    three = pd.DataFrame({"a": ["x", "y", "z"]})
     with pytest.raises(SchemaError, match="cannot be binary"):
-        infer_kind = pd.DataFrame({"a": ["x", "y", "z"]})
-        Schema.infer(infer_kind, graph_of(infer_kind), kinds={"a": "binary"})
+        Schema.infer(three, graph_of(three), kinds={"a": "binary"})
     count = Schema({"n": Column("count")})
     with pytest.raises(SchemaError, match="is a count, but row 1 holds -1"):
         count.encode(pd.DataFrame({"n": [1, -1]}))

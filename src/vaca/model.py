@@ -274,7 +274,7 @@ class CausalModel(abc.ABC):
         """Whether abduction of a column is exact, and the assumption behind it, in plain words."""
         return False, "the model's own noise for this column"
 
-    def _record_sample(
+    def _record_sample(  # noqa: B027 (a hook: nothing to do is right for most)
         self, frame: pd.DataFrame, n: int, seed: int, do: Mapping[str, Any] | None
     ) -> None:
         """A chance to note on a sampled frame how it was made."""
