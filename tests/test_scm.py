@@ -99,7 +99,7 @@ def test_node_without_noise() -> None:
     df.attrs.clear()
     assert (scm.counterfactual(df, do={"x": 3.0})["double"] == 6).all()
     df.loc[4, "double"] = 100.0
-    with pytest.raises(AbductionError, match="'double', row 4 .*no noise gives this value"):
+    with pytest.raises(AbductionError, match=r"'double', row 4 .*no noise gives this value"):
         scm.counterfactual(df, do={"x": 3.0})
 
 
@@ -237,7 +237,7 @@ def test_a_wrong_declared_inverse_is_caught() -> None:
     scm = StructuralCausalModel(
         {"x": lambda u: 2 * u}, {"x": Normal()}, inverse={"x": lambda x: x}, name="slip"
     )
-    with pytest.raises(AbductionError, match="'slip'.*or the declared inverse of 'x'"):
+    with pytest.raises(AbductionError, match=r"'slip'.*or the declared inverse of 'x'"):
         scm.counterfactual(pd.DataFrame({"x": [1.0, 2.0]}), do={})
 
 
