@@ -17,8 +17,8 @@ def markdown() -> str:
     lines = [
         "# The command line",
         "",
-        "Answers go to the terminal or to the file of `--out`, messages to stderr. Exit codes: 0, "
-        "2 on bad input (with one line that says what is wrong), 130 on Ctrl-C.",
+        "Answers go to the terminal or to the file of `--out`, messages to stderr.",
+        "Exit codes: 0, 2 on bad input (with one line that says what is wrong), 130 on Ctrl-C.",
         "",
     ]
 
