@@ -62,7 +62,7 @@ format: $(STAMP)  ## rewrite the code in the project's style
 
 docs: $(STAMP)  ## build the documentation into site/
 	$(call say,"Building the documentation into site/ (a warning is an error)")
-	@$(BIN)/mkdocs build --strict --quiet
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	$(call say,"Open site/index.html")
 
 bench: $(BENCH_STAMP)  ## run every benchmark; results go to benchmarks/results/

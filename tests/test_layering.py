@@ -104,6 +104,13 @@ def test_layers_name_every_module():
     assert not missing, f"give these a place in LAYERS and in docs/design.md: {sorted(missing)}"
 
 
+def test_layers_are_in_the_design_page():
+    text = (PACKAGE.parents[1] / "docs" / "design.md").read_text(encoding="utf-8")
+    names = {layer(module) for module in MODULES} - {"__init__", "__main__"}
+    missing = [name for name in sorted(names) if f"`{name}`" not in text]
+    assert not missing, f"say in docs/design.md what these are for: {missing}"
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_layers_imports_go_down(module):
     own = layer(module)

@@ -45,7 +45,7 @@ def counterfactual(
     out: OutOption = None,
     force: ForceOption = False,
 ) -> None:
-    """Say what these very rows would have been, had things differed.
+    """Say what these very rows would have been.
 
     One row comes back for each row given, in the same order. With --draws, each row comes back
     that many times, with the columns `row` and `draw` in front.

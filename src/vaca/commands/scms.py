@@ -18,11 +18,12 @@ def scms() -> None:
     import vaca.scms as library
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("name", no_wrap=True)
+    names = library.names()
+    table.add_column("name", no_wrap=True, min_width=max(len(name) for name in names))
     for title in ("nodes", "edges", "delta", "gamma"):
-        table.add_column(title, justify="right")
-    table.add_column("columns", overflow="ellipsis", no_wrap=True)
-    for name in library.names():
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("columns")
+    for name in names:
         graph = library.load(name).graph
         table.add_row(
             name,
