@@ -79,8 +79,9 @@ def test_same_seed_same_numbers_other_seed_other_numbers():
 
 
 def test_the_global_random_state_is_untouched():
+    problem = Problem()
     before = torch.random.get_rng_state()
-    Problem().run(CONFIG)
+    problem.run(CONFIG)
     assert torch.equal(before, torch.random.get_rng_state())
 
 

@@ -429,9 +429,7 @@ class _Run:
             ) from error
         if document["identity"] != self.identity:
             differing = sorted(
-                key
-                for key in self.identity
-                if document["identity"].get(key) != self.identity[key]
+                key for key in self.identity if document["identity"].get(key) != self.identity[key]
             )
             raise TrainingError(
                 f"The checkpoint {path} belongs to another fit (different: "
@@ -449,9 +447,7 @@ class _Run:
                 "Give another path, or delete it to start afresh."
             ) from error
         self.best = {k: v.to(self.device) for k, v in part("best/").items()}
-        self.average = [
-            tensors[f"average/{i}"].to(self.device) for i in range(len(self.average))
-        ]
+        self.average = [tensors[f"average/{i}"].to(self.device) for i in range(len(self.average))]
         state: dict[int, dict[str, Any]] = {}
         for key, value in part("adam/").items():
             number, name = key.split("/", 1)
@@ -478,9 +474,7 @@ def _diverged(
 
 
 @contextmanager
-def _bar(
-    epochs: int, done: int, label: str, progress: bool
-) -> Iterator[Callable[[History], None]]:
+def _bar(epochs: int, done: int, label: str, progress: bool) -> Iterator[Callable[[History], None]]:
     """A progress bar on a terminal, nothing elsewhere."""
     if not (progress and sys.stderr.isatty()):
         yield lambda history: None
