@@ -175,6 +175,21 @@ class Mechanisms(nn.Module):
         spline = MonotonicRQSTransform(widths, heights, slopes, bound=self.bound, slope=1e-3)
         return (shift + skip).squeeze(-1), scale, spline
 
+    def copy_columns(self, source: Mechanisms, columns: Sequence[int]) -> None:
+        """Take over the mechanisms of the given columns from an equal module."""
+        if not columns:
+            return
+        every, numeric = list(columns), [self.place[j] for j in columns if j in self.place]
+        theirs = dict(source.named_parameters())
+        with torch.no_grad():
+            for name, own in self.named_parameters():
+                if name.startswith("level"):
+                    if int(name.rsplit(".", 1)[1]) in every:
+                        own.copy_(theirs[name])
+                else:
+                    at = numeric if name.startswith("spline") else every
+                    own[at] = theirs[name][at]
+
     # ------------------------------------------------------------------ likelihood
 
     def log_prob(self, values: Tensor, features: Tensor | None = None) -> Tensor:
