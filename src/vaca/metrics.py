@@ -67,28 +67,17 @@ def _pair(x: ArrayLike, y: ArrayLike, *, paired: bool = False) -> tuple[Array, A
     return a, b
 
 
-def _distance_blocks(a: Array, b: Array) -> Iterator[tuple[Array, int]]:
-    """Squared distances of blocks of rows of `a` to rows of `b`, and how often each block counts.
+def _partners(symmetric: bool, start: int, total: int) -> Iterator[tuple[slice, int]]:
+    """Which rows a block meets, and how often what they give counts.
 
-    If `a` is `b`, a block meets only itself and the rows after it; what it meets after itself
-    counts twice, because the matrix is symmetric.
+    In a symmetric matrix a block meets itself once and the rows after it, which count twice.
     """
-    norms = np.einsum("ij,ij->i", b, b)
-
-    def distances(rows: slice, columns: slice) -> Array:
-        squared = a[rows] @ (-2.0 * b[columns]).T
-        squared += np.einsum("ij,ij->i", a[rows], a[rows])[:, None]
-        squared += norms[columns]
-        return np.maximum(squared, 0.0, out=squared)  # rounding may leave -1e-16
-
-    for start in range(0, len(a), _BLOCK):
-        rows = slice(start, start + _BLOCK)
-        if a is not b:
-            yield distances(rows, slice(None)), 1
-            continue
-        yield distances(rows, rows), 1
-        if start + _BLOCK < len(b):
-            yield distances(rows, slice(start + _BLOCK, None)), 2
+    if not symmetric:
+        yield slice(0, total), 1
+        return
+    yield slice(start, start + _BLOCK), 1
+    if start + _BLOCK < total:
+        yield slice(start + _BLOCK, total), 2
 
 
 def bandwidth(x: ArrayLike, y: ArrayLike) -> float:
@@ -119,24 +108,33 @@ def bandwidth(x: ArrayLike, y: ArrayLike) -> float:
     return float(2.0 * np.einsum("ij,ij->", centred, centred) / (total - 1))
 
 
-def _kernel_mean(a: Array, b: Array, width: float, scales: Sequence[float]) -> float:
-    """Mean over all pairs of the summed RBF kernels."""
+def _kernel_mean(a: Array, b: Array, scales: Sequence[float]) -> float:
+    """Mean over all pairs of the summed kernels exp(-d2 / s) of rows in units of the bandwidth.
+
+    Single precision is enough: a kernel lies in (0, 1], rows are summed before they are added up
+    in double precision, and everything is three times as fast.
+    """
     wide_first = sorted(scales, reverse=True)
+    # -d2 = 2 ab - aa - bb as one product: [2a, -aa, 1] times [b, 1, -bb].
+    ones = np.ones((max(len(a), len(b)), 1))
+    squares_a, squares_b = (np.sum(m * m, axis=1, keepdims=True) for m in (a, b))
+    left = np.hstack([2.0 * a, -squares_a, ones[: len(a)]])
+    right = np.hstack([b, ones[: len(b)], -squares_b])
+    left = (left / wide_first[0]).astype(np.float32)
+    right_t = np.ascontiguousarray(right.astype(np.float32).T)
     total = 0.0
-    for squared, times in _distance_blocks(a, b):
-        # Single precision is enough: a kernel lies in (0, 1], rows are summed before they are
-        # added up in double precision, and exp is three times as fast.
-        scaled = np.multiply(squared, -1.0 / width, dtype=np.float32, casting="same_kind")
-        kernel = np.exp(scaled / np.float32(wide_first[0]))
-        total += times * float(kernel.sum(axis=1).sum(dtype=np.float64))
-        for previous, scale in zip(wide_first[:-1], wide_first[1:], strict=True):
-            # exp(-d / (s / 2)) is the square of exp(-d / s).
-            kernel = (
-                np.square(kernel, out=kernel)
-                if previous == 2.0 * scale
-                else np.exp(scaled / np.float32(scale))
-            )
+    for start in range(0, len(a), _BLOCK):
+        for columns, times in _partners(a is b, start, len(b)):
+            exponent = left[start : start + _BLOCK] @ right_t[:, columns]
+            np.minimum(exponent, np.float32(0.0), out=exponent)  # rounding may leave +1e-7
+            kernel = np.exp(exponent)
             total += times * float(kernel.sum(axis=1).sum(dtype=np.float64))
+            for previous, scale in zip(wide_first[:-1], wide_first[1:], strict=True):
+                if previous == 2.0 * scale:  # exp(-d2 / (s / 2)) is the square of exp(-d2 / s)
+                    np.square(kernel, out=kernel)
+                else:
+                    np.exp(exponent * np.float32(wide_first[0] / scale), out=kernel)
+                total += times * float(kernel.sum(axis=1).sum(dtype=np.float64))
     return total / (len(a) * len(b))
 
 
@@ -183,9 +181,9 @@ def mmd(
         return 0.0
     # Distances do not change with the origin; a centred sample loses fewer digits.
     centre = (a.sum(axis=0) + b.sum(axis=0)) / (len(a) + len(b))
-    a, b = a - centre, b - centre
-    cross = _kernel_mean(a, b, width, scales)
-    return _kernel_mean(a, a, width, scales) + _kernel_mean(b, b, width, scales) - 2.0 * cross
+    a, b = (a - centre) / np.sqrt(width), (b - centre) / np.sqrt(width)
+    cross = _kernel_mean(a, b, scales)
+    return _kernel_mean(a, a, scales) + _kernel_mean(b, b, scales) - 2.0 * cross
 
 
 def energy_distance(x: ArrayLike, y: ArrayLike) -> float:
@@ -214,8 +212,15 @@ def energy_distance(x: ArrayLike, y: ArrayLike) -> float:
     a, b = a - centre, b - centre
 
     def mean_distance(left: Array, right: Array) -> float:
-        blocks = _distance_blocks(left, right)
-        total = sum(times * float(np.sqrt(d, out=d).sum()) for d, times in blocks)
+        total = 0.0
+        squares = np.einsum("ij,ij->i", right, right)
+        for start in range(0, len(left), _BLOCK):
+            part = left[start : start + _BLOCK]
+            for columns, times in _partners(left is right, start, len(right)):
+                squared = part @ (-2.0 * right[columns]).T
+                squared += np.einsum("ij,ij->i", part, part)[:, None] + squares[columns]
+                np.maximum(squared, 0.0, out=squared)  # rounding may leave -1e-16
+                total += times * float(np.sqrt(squared, out=squared).sum())
         return total / (len(left) * len(right))
 
     return 2.0 * mean_distance(a, b) - mean_distance(a, a) - mean_distance(b, b)
