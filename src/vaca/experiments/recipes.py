@@ -1,0 +1,157 @@
+"""The models of the experiments, by name: how an unfitted one is made for an SCM."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from vaca.errors import VacaError, did_you_mean
+from vaca.graph import CausalGraph
+from vaca.model import CausalModel
+
+__all__ = ["RECIPES", "Recipe", "edit_graph", "make_model", "recipe"]
+
+Make = Callable[[str, CausalModel, CausalGraph, int, Mapping[str, Any]], CausalModel]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How to make a model, what to call it, and which published row it answers to.
+
+    Attributes
+    ----------
+    label : str
+        Its name in tables.
+    make : callable
+        ``make(scm_name, truth, graph, seed, config)`` gives an unfitted model.
+    published : str, optional
+        The published model it repeats; without one it is compared with the best of the published.
+    fitted : bool
+        Whether it knows the answer without data.
+    """
+
+    label: str
+    make: Make
+    published: str | None = None
+    fitted: bool = False
+
+
+def _paper(module: str, name: str) -> Make:
+    """The configuration that the paper reports for the SCM."""
+
+    def make(
+        scm: str, truth: CausalModel, graph: CausalGraph, seed: int, config: Mapping[str, Any]
+    ) -> CausalModel:
+        family = getattr(importlib.import_module(f"vaca.models.{module}"), name)
+        if graph != truth.graph:
+            raise VacaError("the paper's configurations are for the paper's own graphs")
+        model = family.paper(scm)
+        return model.set_params(schema=truth.schema_, seed=seed, **config)
+
+    return make
+
+
+def _default(module: str, name: str) -> Make:
+    """The family as a user gets it who sets nothing."""
+
+    def make(
+        scm: str, truth: CausalModel, graph: CausalGraph, seed: int, config: Mapping[str, Any]
+    ) -> CausalModel:
+        family = getattr(importlib.import_module(f"vaca.models.{module}"), name)
+        model = family(graph, schema=truth.schema_)
+        known = model.get_params(deep=False)
+        return model.set_params(**({"seed": seed} if "seed" in known else {}), **config)
+
+    return make
+
+
+def _truth(
+    scm: str, truth: CausalModel, graph: CausalGraph, seed: int, config: Mapping[str, Any]
+) -> CausalModel:
+    return truth
+
+
+RECIPES: dict[str, Recipe] = {
+    "multicvae-paper": Recipe("MultiCVAE", _paper("multicvae", "MultiCVAE"), "MultiCVAE"),
+    "carefl-paper": Recipe("CAREFL", _paper("carefl", "CAREFL"), "CAREFL"),
+    "vaca-paper": Recipe("VACA (paper)", _paper("vaca", "VACA"), "VACA"),
+    "vaca": Recipe("VACA (default)", _default("vaca", "VACA")),
+    "flow": Recipe("CausalFlow", _default("causal_flow", "CausalFlow")),
+    "additive": Recipe("AdditiveNoise", _default("additive_noise", "AdditiveNoise")),
+    "truth": Recipe("truth", _truth, fitted=True),
+}
+
+
+def recipe(name: str) -> Recipe:
+    """The recipe of that name, or of a factory written ``package.module:function``.
+
+    A factory is called as ``function(graph, schema=..., seed=..., **config)`` and gives an
+    unfitted engine.
+    """
+    if name in RECIPES:
+        return RECIPES[name]
+    module, colon, function = name.partition(":")
+    if not colon:
+        raise VacaError(
+            f"unknown model {name!r}; {did_you_mean(name, RECIPES)}. Your own is written "
+            "package.module:factory"
+        )
+    try:
+        factory = getattr(importlib.import_module(module), function)
+    except (ImportError, AttributeError) as error:
+        raise VacaError(f"model {name!r}: {error}") from None
+
+    def make(
+        scm: str, truth: CausalModel, graph: CausalGraph, seed: int, config: Mapping[str, Any]
+    ) -> CausalModel:
+        return factory(graph, schema=truth.schema_, seed=seed, **config)
+
+    return Recipe(function, make)
+
+
+def make_model(
+    name: str,
+    scm: str,
+    truth: CausalModel,
+    graph: CausalGraph,
+    seed: int,
+    config: Mapping[str, Any],
+) -> CausalModel:
+    """An unfitted model by its recipe's name, with the settings of `config` in place of its own."""
+    return recipe(name).make(scm, truth, graph, seed, config)
+
+
+def edit_graph(graph: CausalGraph, edits: tuple[str, ...]) -> CausalGraph:
+    """The graph with edges left out, added or turned round.
+
+    Parameters
+    ----------
+    graph : CausalGraph
+    edits : tuple of str
+        ``-a->b`` leaves the edge out, ``+a->b`` adds it, ``~a->b`` turns it round.
+
+    Examples
+    --------
+    >>> graph = CausalGraph.from_edges([("a", "b"), ("b", "c")])
+    >>> edit_graph(graph, ("-a->b", "+a->c")).edges
+    (('b', 'c'), ('a', 'c'))
+    """
+    parents = {node: list(graph.parents(node)) for node in graph.nodes}
+    for edit in edits:
+        sign, (cause, arrow, effect) = edit[:1], edit[1:].partition("->")
+        if sign not in "-+~" or not arrow or cause not in parents or effect not in parents:
+            raise VacaError(f"graph edit {edit!r}: write -a->b, +a->b or ~a->b with known nodes")
+        if sign in "-~":
+            if cause not in parents[effect]:
+                raise VacaError(f"graph edit {edit!r}: there is no such edge")
+            parents[effect].remove(cause)
+        if sign == "~":
+            cause, effect = effect, cause
+        if sign in "+~":
+            if cause in parents[effect]:
+                raise VacaError(f"graph edit {edit!r}: that edge exists already")
+            parents[effect].append(cause)
+    columns = {node: graph.columns(node) for node in graph.nodes}
+    return CausalGraph.from_parents(parents, columns)
