@@ -56,7 +56,7 @@ def measure(run: Callable[[], object], rows: int, repeats: int) -> dict[str, flo
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Rows per second of scm.sample.")
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=5)
     options = parser.parse_args()

@@ -298,6 +298,17 @@ def test_rows_of_several_chunks_are_found_again() -> None:
     )
 
 
+def test_the_record_survives_a_parquet_file(tmp_path) -> None:
+    scm = vaca.scms.load("adult")
+    df = scm.sample(50, seed=2)
+    df.to_parquet(tmp_path / "rows.parquet")
+    df.to_csv(tmp_path / "rows.csv", index=False)
+    twin = scm.counterfactual(pd.read_parquet(tmp_path / "rows.parquet"), do={"age": 40})
+    pd.testing.assert_frame_equal(twin, scm.counterfactual(df, do={"age": 40}))
+    with pytest.raises(AbductionError, match="parquet files keep both"):
+        scm.counterfactual(pd.read_csv(tmp_path / "rows.csv"), do={"age": 40})
+
+
 def test_seed_left_out_is_recorded_too() -> None:
     scm = clinic()
     df = scm.sample(20)

@@ -249,7 +249,8 @@ class StructuralCausalModel(CausalModel):
         return AbductionError(
             f"{where}: the value does not determine the noise behind it (the equation cannot be "
             f"inverted there), and the row is not an unchanged one sampled by {model}. Pass rows "
-            "of a frame from .sample(), with their index and .attrs kept"
+            "of a frame from .sample(), with their index and .attrs kept (parquet files keep "
+            "both, CSV files lose the second)"
             + ("" if node in self._inverse else f", or declare inverse={{{node!r}: ...}}")
         )
 
