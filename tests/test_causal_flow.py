@@ -136,9 +136,7 @@ def test_log_prob_integrates_to_one_in_the_users_units():
     graph = vaca.CausalGraph.from_edges([("k", "y")])
     flow = CausalFlow(graph, {"k": "count"}, steps=60).fit(frame, progress=False)
     counts, values = np.arange(0, 80), np.linspace(600, 1400, 401)
-    grid = pd.DataFrame(
-        {"k": np.repeat(counts, len(values)), "y": np.tile(values, len(counts))}
-    )
+    grid = pd.DataFrame({"k": np.repeat(counts, len(values)), "y": np.tile(values, len(counts))})
     total = np.exp(flow.log_prob(grid)).sum() * (values[1] - values[0])
     assert total == pytest.approx(1.0, abs=2e-3)
 

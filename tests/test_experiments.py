@@ -42,7 +42,13 @@ def small(scm="collider-lin", model=BLIND, **changes):
 def test_run_is_named_by_its_content():
     run = small(config={"seconds": 0.0, "fail": False})
     assert run.name == small(config={"fail": False, "seconds": 0.0}).name
-    others = [small(), small(seed=1), small(data_seed=3), small(rows=201), small(graph=("-x1->x3",))]
+    others = [
+        small(),
+        small(seed=1),
+        small(data_seed=3),
+        small(rows=201),
+        small(graph=("-x1->x3",)),
+    ]
     assert len({r.name for r in [run, *others]}) == 6
     assert Run.from_dict(json.loads(json.dumps(run.to_dict()))) == run
 
@@ -232,7 +238,13 @@ def cluster(tmp_path):
 
     processes: list[subprocess.Popen] = []
     start(
-        "dask_scheduler", "--host", "127.0.0.1", "--port", str(port), "--no-dashboard", "--no-jupyter"
+        "dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--no-dashboard",
+        "--no-jupyter",
     )
     worker = ("dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
     workers = [start(*worker, "--name", name) for name in ("one", "two")]

@@ -14,7 +14,9 @@ from vaca import metrics
 def slow_mmd(x: np.ndarray, y: np.ndarray) -> float:
     """The published MMD, pair by pair: sum of five kernels exp(-d2 / b), biased V-statistic."""
     pooled = [tuple(row) for row in np.concatenate([x, y])]
-    squared = [[sum((p - q) ** 2 for p, q in zip(a, b, strict=True)) for b in pooled] for a in pooled]
+    squared = [
+        [sum((p - q) ** 2 for p, q in zip(a, b, strict=True)) for b in pooled] for a in pooled
+    ]
     total = len(pooled)
     mean = sum(map(sum, squared)) / (total * (total - 1))
     kernel = [

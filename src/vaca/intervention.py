@@ -152,7 +152,7 @@ class Intervention:
                         f"do on {column!r}: the Series has no value for row {gone[0]!r}"
                     )
                 part = part.reindex(index)
-            if isinstance(part, (pd.Series, np.ndarray, list, tuple, pd.Categorical)):
+            if pd.api.types.is_list_like(part):
                 if np.ndim(part) != 1 or len(part) != n:
                     raise InterventionError(
                         f"do on {column!r}: one value per row is needed, {n} in all; got the shape "

@@ -61,7 +61,9 @@ def _pair(x: ArrayLike, y: ArrayLike, *, paired: bool = False) -> tuple[Array, A
     """Both samples as matrices with the same columns (and, if `paired`, the same rows)."""
     a, b = _rows(x, "x"), _rows(y, "y")
     if a.shape[1] != b.shape[1]:
-        raise ValueError(f"x has {a.shape[1]} columns and y has {b.shape[1]}; compare the same ones")
+        raise ValueError(
+            f"x has {a.shape[1]} columns and y has {b.shape[1]}; compare the same ones"
+        )
     if paired and a.shape[0] != b.shape[0]:
         raise ValueError(f"x has {a.shape[0]} rows and y has {b.shape[0]}; row i answers row i")
     return a, b

@@ -312,4 +312,3 @@ def run_dask(runs: Sequence[Run], scheduler: str, watcher: Watcher) -> Answers:
         finally:
             if pending:
                 client.cancel(list(pending.values()), force=True)
-

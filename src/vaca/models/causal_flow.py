@@ -250,9 +250,7 @@ class CausalFlow(ColumnwiseEngine):
     ) -> dict[str, np.ndarray]:
         at = [self._names.index(c) for c in columns]
         noise = torch.from_numpy(np.stack([u[c] for c in columns], 1)).to(self.device)
-        values = self._flows.numeric_value(
-            noise, self._tensor(x, len(noise)).to(self.device), at
-        )
+        values = self._flows.numeric_value(noise, self._tensor(x, len(noise)).to(self.device), at)
         result = {}
         for k, (j, column) in enumerate(zip(at, columns, strict=True)):
             value = values[:, k].cpu().numpy() * self._scale[j] + self._mean[j]

@@ -120,7 +120,9 @@ class ColumnwiseEngine(Engine, abc.ABC):
         for layer in self._layers:
             todo = [c for c in layer if c not in x]
             kept = {c: self._unchanged(c, u, x) for c in todo}
-            run = [c for c in todo if not kept[c].all()]
+            # The whole layer or nothing: batched products of another shape round differently, and
+            # a column must not change in its last bit because its neighbour is intervened on.
+            run = layer if any(not kept[c].all() for c in todo) else []
             numeric = [c for c in run if not self._discrete(c)]
             discrete = [c for c in run if self._discrete(c)]
             fresh: Columns = {}

@@ -115,9 +115,7 @@ class Mechanisms(nn.Module):
         self.ws = nn.ParameterList(
             uniform(d, hidden, hidden, scale=scale) for _ in range(layers - 1)
         )
-        self.bs = nn.ParameterList(
-            uniform(d, 1, hidden, scale=0.1) for _ in range(layers - 1)
-        )
+        self.bs = nn.ParameterList(uniform(d, 1, hidden, scale=0.1) for _ in range(layers - 1))
         self.numeric = [j for j, head in enumerate(self.heads) if head.numeric]
         self.place = {j: k for k, j in enumerate(self.numeric)}
         sizes = 2 + 3 * bins - 1
