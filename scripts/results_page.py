@@ -1,0 +1,67 @@
+"""Write docs/results.md, and the results in the README, from what is stored.
+
+- results/*.md: the tables of accuracy; results/summary.md is the part that the README shows;
+- benchmarks/results/*.md: the tables of speed and memory.
+
+Nothing is computed here: the page is a function of those files.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+ACCURACY = ROOT / "results"
+SPEED = ROOT / "benchmarks" / "results"
+BEGIN = "<!-- results: begin (written by `make results-page`) -->"
+END = "<!-- results: end -->"
+
+
+def tables(folder: Path) -> list[str]:
+    return [path.read_text(encoding="utf-8").strip() for path in sorted(folder.glob("*.md"))]
+
+
+def page() -> str:
+    parts = ["# Results", "Written by `make results-page` from the results that are stored."]
+    for title, folder in (("Accuracy", ACCURACY), ("Speed and memory", SPEED)):
+        found = tables(folder)
+        if found:
+            parts += [f"## {title}", *found]
+    return "\n\n".join(parts) + "\n"
+
+
+def bars() -> str:
+    """One line per benchmark that has bars: how many of them it reaches."""
+    lines = []
+    for path in sorted(SPEED.glob("*.json")):
+        content = json.loads(path.read_text(encoding="utf-8"))
+        rows = content.get("rows", []) if isinstance(content, dict) else []
+        judged = [row["ok"] for row in rows if row.get("bar") and "ok" in row]
+        if judged:
+            lines.append(f"- {content['title']}: {sum(judged)} of {len(judged)} bars reached")
+    return "\n".join(lines)
+
+
+def summary() -> str:
+    path = ACCURACY / "summary.md"
+    parts = [path.read_text(encoding="utf-8").strip()] if path.exists() else []
+    parts += [bars()] if bars() else []
+    parts.append("All tables: [docs/results.md](docs/results.md).")
+    return "\n\n".join(parts)
+
+
+def main() -> None:
+    (ROOT / "docs" / "results.md").write_text(page(), encoding="utf-8")
+    readme = ROOT / "README.md"
+    text = readme.read_text(encoding="utf-8")
+    pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)
+    if not pattern.search(text):
+        raise SystemExit("README.md has lost the marks between which its results stand")
+    readme.write_text(pattern.sub(lambda _: f"{BEGIN}\n{summary()}\n{END}", text), encoding="utf-8")
+    print("wrote docs/results.md and the results in README.md")
+
+
+if __name__ == "__main__":
+    main()
