@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,11 +40,16 @@ ENGINES = {
 _JSON, _ARRAYS = "model.json", "arrays.safetensors"
 
 
-def save(model: Engine, path: str | Path, overwrite: bool = True) -> None:
+def save(
+    model: Engine,
+    path: str | Path,
+    overwrite: bool = True,
+    notes: Mapping[str, str] | None = None,
+) -> None:
     """Write a fitted engine to the folder `path`, all or nothing.
 
     An existing folder is replaced only if it holds a saved model (or nothing) and `overwrite` is
-    set; anything else there is left alone.
+    set; anything else there is left alone. `notes` are further text files for the folder, by name.
     """
     path = Path(path)
     name = type(model).__name__
@@ -72,19 +78,35 @@ def save(model: Engine, path: str | Path, overwrite: bool = True) -> None:
         "history": model.history_.to_dict(orient="list"),
         "sha256": hashlib.sha256(arrays).hexdigest(),
     }
+    files = {_ARRAYS: arrays, _JSON: json.dumps(about, indent=1).encode()}
+    files.update({name: text.encode() for name, text in (notes or {}).items()})
+    try:
+        _write_folder(path, files)
+    except OSError as error:
+        raise VacaError(
+            f"{path} could not be saved: {error.strerror or error}; nothing was changed. Free some "
+            "space or choose another place"
+        ) from None
+
+
+def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
     try:
-        (fresh / _ARRAYS).write_bytes(arrays)
-        (fresh / _JSON).write_text(json.dumps(about, indent=1), encoding="utf-8")
+        for name, content in files.items():
+            (fresh / name).write_bytes(content)
         fresh.chmod(0o777 & ~_umask())
-        old = None
-        if path.exists():
-            old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-            os.replace(path, old)
-        os.replace(fresh, path)
-        if old is not None:
-            shutil.rmtree(old)
+        if not path.exists():
+            os.replace(fresh, path)
+            return
+        old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
+        os.replace(path, old)
+        try:
+            os.replace(fresh, path)
+        except OSError:
+            os.replace(old, path)
+            raise
+        shutil.rmtree(old)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)
 
