@@ -1,0 +1,278 @@
+"""Regressors and classifiers that are nothing but arrays once fitted.
+
+scikit-learn does the fitting and the choice by cross-validation; what is kept are coefficients and
+tree tables, evaluated here. So a model is saved without pickle and a loaded one gives the same
+numbers as the fitted one.
+"""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.model_selection import KFold
+
+__all__ = ["Polynomial", "Trees", "choose_classifier", "choose_regressor"]
+
+#: Polynomials with more terms than this are not tried.
+MAX_TERMS = 300
+#: Boosted classifiers grow trees for each level: beyond this many they are not tried.
+MAX_BOOSTED_LEVELS = 12
+FOLDS = 3
+
+
+@dataclass
+class Polynomial:
+    r"""Linear in monomials: :math:`y = b + \sum_k w_k \prod_i z_i^{p_{ki}}`, z standardised.
+
+    Inputs are cut to the range seen in training (widened by half a standard deviation) when the
+    degree is above one: a polynomial says nothing outside it.
+
+    >>> import numpy as np
+    >>> x = np.linspace(-1, 1, 50)[:, None]
+    >>> model = Polynomial.regression(x, x[:, 0] ** 2, degree=2)
+    >>> bool(np.allclose(model(x)[:, 0], x[:, 0] ** 2, atol=1e-2))
+    True
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    terms: np.ndarray  # (terms, degree): which inputs are multiplied; -1: none
+    weights: np.ndarray  # (terms, outputs)
+    bias: np.ndarray  # (outputs,)
+
+    def design(self, x: np.ndarray) -> np.ndarray:
+        z = (x - self.mean) / self.scale
+        if self.terms.shape[1] > 1:
+            z = np.clip(z, self.low, self.high)
+        z = np.concatenate([z, np.ones((len(z), 1))], axis=1)  # column -1
+        product = z[:, self.terms[:, 0]]
+        for k in range(1, self.terms.shape[1]):
+            product = product * z[:, self.terms[:, k]]
+        return product
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.design(x) @ self.weights + self.bias
+
+    @classmethod
+    def _blank(cls, x: np.ndarray, degree: int) -> Polynomial:
+        mean, scale = x.mean(0), x.std(0)
+        scale = np.where(scale > 0, scale, 1.0)
+        z = (x - mean) / scale
+        terms = [
+            [*combo, *[-1] * (degree - len(combo))]
+            for d in range(1, degree + 1)
+            for combo in combinations_with_replacement(range(x.shape[1]), d)
+        ]
+        empty = np.zeros((len(terms), 1))
+        return cls(
+            mean, scale, z.min(0) - 0.5, z.max(0) + 0.5, np.array(terms), empty, np.zeros(1)
+        )
+
+    @classmethod
+    def regression(cls, x: np.ndarray, y: np.ndarray, degree: int) -> Polynomial:
+        """Ridge regression; its strength is chosen by leave-one-out."""
+        model = cls._blank(x, degree)
+        ridge = RidgeCV(alphas=np.logspace(-3, 3, 7)).fit(model.design(x), y)
+        model.weights = np.asarray(ridge.coef_, float).reshape(-1, 1)
+        model.bias = np.atleast_1d(np.asarray(ridge.intercept_, float))
+        return model
+
+    @classmethod
+    def classification(cls, x: np.ndarray, y: np.ndarray, degree: int, levels: int) -> Polynomial:
+        """Logistic regression; levels that never occur get a very low score."""
+        model = cls._blank(x, degree)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            logistic = LogisticRegression(max_iter=200).fit(model.design(x), y)
+        weights, bias = logistic.coef_.T, logistic.intercept_
+        if len(logistic.classes_) == 2:  # scikit-learn keeps one score for two classes
+            weights = np.concatenate([np.zeros_like(weights), weights], 1)
+            bias = np.concatenate([[0.0], bias])
+        model.weights, model.bias = _spread(weights, bias, logistic.classes_, levels)
+        return model
+
+
+@dataclass
+class Trees:
+    """Boosted trees as tables: for each node an input, a threshold, two successors and a value."""
+
+    start: np.ndarray  # (trees,) root of each tree in the tables
+    output: np.ndarray  # (trees,) the output a tree adds to
+    feature: np.ndarray
+    threshold: np.ndarray
+    left: np.ndarray
+    right: np.ndarray
+    value: np.ndarray
+    depth: np.ndarray  # (trees,)
+    bias: np.ndarray  # (outputs,)
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        result = np.tile(self.bias, (len(x), 1))
+        rows = np.arange(len(x))
+        for root, output, depth in zip(self.start, self.output, self.depth, strict=True):
+            at = np.full(len(x), root)
+            for _ in range(depth):  # leaves are their own successors
+                go_left = x[rows, self.feature[at]] <= self.threshold[at]
+                at = np.where(go_left, self.left[at], self.right[at])
+            result[:, output] += self.value[at]
+        return result
+
+    @classmethod
+    def regression(cls, x: np.ndarray, y: np.ndarray) -> Trees:
+        """Histogram gradient boosting."""
+        model = HistGradientBoostingRegressor(
+            max_iter=150, learning_rate=0.06, max_leaf_nodes=16, early_stopping=False
+        ).fit(x, y)
+        return cls._read(model, np.array([0]), 1)
+
+    @classmethod
+    def classification(cls, x: np.ndarray, y: np.ndarray, levels: int) -> Trees:
+        """Histogram gradient boosting on the log-odds of the levels."""
+        model = HistGradientBoostingClassifier(
+            max_iter=80, learning_rate=0.08, max_leaf_nodes=16, early_stopping=False
+        ).fit(x, y)
+        return cls._read(model, model.classes_, levels)
+
+    @classmethod
+    def _read(
+        cls,
+        model: HistGradientBoostingRegressor | HistGradientBoostingClassifier,
+        classes: np.ndarray,
+        levels: int,
+    ) -> Trees:
+        # scikit-learn has no public way to its boosted trees; tests compare with `predict`.
+        base = np.asarray(model._baseline_prediction, float).ravel()
+        pair = len(classes) == 2 and levels >= 2
+        outputs = np.array([classes[1]]) if pair else np.asarray(classes)
+        parts: dict[str, list[np.ndarray]] = {
+            k: [] for k in ("feature", "threshold", "left", "right", "value")
+        }
+        start, output, depth, size = [], [], [], 0
+        for trees in model._predictors:
+            for k, tree in enumerate(trees):
+                nodes = tree.nodes
+                leaf, own = nodes["is_leaf"].astype(bool), np.arange(len(nodes)) + size
+                parts["feature"].append(np.where(leaf, 0, nodes["feature_idx"]).astype(np.int64))
+                parts["threshold"].append(np.where(leaf, 0.0, nodes["num_threshold"]))
+                parts["left"].append(np.where(leaf, own, nodes["left"].astype(np.int64) + size))
+                parts["right"].append(np.where(leaf, own, nodes["right"].astype(np.int64) + size))
+                parts["value"].append(nodes["value"].astype(float))
+                start.append(size)
+                output.append(outputs[k])
+                depth.append(int(nodes["depth"].max()))
+                size += len(nodes)
+        bias = np.zeros(levels)
+        if levels >= 2:
+            bias[:] = -50.0  # a level that never occurred
+            bias[classes] = 0.0
+        bias[outputs] = base
+        return cls(
+            np.array(start), np.array(output), depth=np.array(depth), bias=bias,
+            **{k: np.concatenate(v) for k, v in parts.items()},
+        )  # fmt: skip
+
+
+Predictor = Polynomial | Trees
+
+
+def choose_regressor(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[Predictor, np.ndarray, str]:
+    """The regressor with the lowest cross-validated squared error.
+
+    Returns
+    -------
+    predictor, residuals (n,) on rows that the predictor had not seen, name
+    """
+    fits = {}
+    for degree in (1, 2, 3):
+        if _terms(x.shape[1], degree) <= min(MAX_TERMS, len(x) // 5) or degree == 1:
+            fits[f"polynomial {degree}"] = lambda a, b, d=degree: Polynomial.regression(a, b, d)
+    if len(x) >= 60:
+        fits["boosted trees"] = Trees.regression
+    best: tuple[float, str, np.ndarray] | None = None
+    for name, fit in fits.items():
+        residual = np.empty(len(x))
+        for keep, out in _folds(len(x), seed):
+            residual[out] = y[out] - fit(x[keep], y[keep])(x[out])[:, 0]
+        score = float(np.mean(residual**2))
+        # Simpler ones come first: a later one has to be clearly better.
+        if best is None or score < 0.995 * best[0]:
+            best = (score, name, residual)
+    _, name, residual = best  # type: ignore[misc]  # there is always a polynomial of degree 1
+    return fits[name](x, y), residual, name
+
+
+def choose_classifier(
+    x: np.ndarray, y: np.ndarray, levels: int, seed: int
+) -> tuple[Predictor, str]:
+    """The classifier with the lowest cross-validated log-loss; scores are unnormalised logs."""
+    fits = {"frequencies": lambda a, b: _frequencies(a, b, levels)}
+    for degree in (1, 2):
+        if _terms(x.shape[1], degree) <= min(MAX_TERMS, len(x) // 5) or degree == 1:
+            fits[f"polynomial {degree}"] = lambda a, b, d=degree: Polynomial.classification(
+                a, b, d, levels
+            )
+    if levels <= MAX_BOOSTED_LEVELS and len(x) >= 60:
+        fits["boosted trees"] = lambda a, b: Trees.classification(a, b, levels)
+    if len(np.unique(y)) < 2:
+        fits = {"frequencies": fits["frequencies"]}
+    best: tuple[float, str] | None = None
+    for name, fit in fits.items():
+        losses = np.empty(len(x))
+        for keep, out in _folds(len(x), seed):
+            one_class = len(np.unique(y[keep])) < 2
+            model = (fits["frequencies"] if one_class else fit)(x[keep], y[keep])
+            log_p = log_softmax(model(x[out]), axis=1)
+            losses[out] = -np.maximum(log_p[np.arange(len(out)), y[out]], -20.0)
+        score = float(losses.mean())
+        if best is None or score < best[0] - 1e-3:
+            best = (score, name)
+    _, name = best  # type: ignore[misc]  # there are always the frequencies
+    return fits[name](x, y), name
+
+
+def to_arrays(model: Predictor) -> dict[str, np.ndarray]:
+    """The predictor as named arrays; see `from_arrays`."""
+    return {k: np.asarray(v) for k, v in vars(model).items()}
+
+
+def from_arrays(arrays: dict[str, np.ndarray]) -> Predictor:
+    """The predictor of `to_arrays`."""
+    return Trees(**arrays) if "threshold" in arrays else Polynomial(**arrays)
+
+
+def _frequencies(x: np.ndarray, y: np.ndarray, levels: int) -> Polynomial:
+    model = Polynomial._blank(x, 1)
+    counts = np.bincount(y, minlength=levels).astype(float)
+    model.bias = np.log(np.maximum(counts, 1e-9))
+    model.weights = np.zeros((len(model.terms), levels))
+    return model
+
+
+def _spread(
+    weights: np.ndarray, bias: np.ndarray, classes: np.ndarray, levels: int
+) -> tuple[np.ndarray, np.ndarray]:
+    wide, offset = np.zeros((len(weights), levels)), np.full(levels, -50.0)
+    wide[:, classes], offset[classes] = weights, bias
+    return wide, offset
+
+
+def _terms(inputs: int, degree: int) -> int:
+    count, total = 1, 0
+    for d in range(1, degree + 1):
+        count = count * (inputs + d - 1) // d
+        total += count
+    return total
+
+
+def _folds(n: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    return list(KFold(FOLDS, shuffle=True, random_state=seed).split(np.arange(n)))
