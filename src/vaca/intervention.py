@@ -77,13 +77,14 @@ class Intervention:
                         + (f"missing {missing}" if missing else f"unknown {extra}")
                     )
                 parts[node] = {c: given[c] for c in columns}
-            elif len(columns) > 1:
+            elif len(columns) == 1:
+                parts[node] = {columns[0]: given}
+            else:
+                first = next(iter(columns))
                 raise InterventionError(
                     f"node {node!r} has the columns {list(columns)}: give a dict with a value for "
-                    f"each, like do={{{node!r}: {{{columns[0]!r}: ...}}}}"
+                    f"each, like do={{{node!r}: {{{first!r}: ...}}}}"
                 )
-            else:
-                parts[node] = {columns[0]: given}
         order = [n for n in graph.order if n in parts]
         return cls(graph, schema, {n: parts[n] for n in order})
 
@@ -234,7 +235,7 @@ def warn_outside_support(sentences: list[str]) -> None:
         warnings.warn(
             "; ".join(sentences) + ". The answer is an extrapolation",
             SupportWarning,
-            stacklevel=4,
+            stacklevel=3,
         )
 
 

@@ -23,7 +23,8 @@ from vaca.graph import CausalGraph
 from vaca.intervention import Intervention, warn_outside_support
 from vaca.schema import Columns, Schema, as_frame
 
-#: Exogenous noise: any keys; every array has the rows on its first axis.
+#: Exogenous noise. A key is the name of a node or column, alone or after a prefix that ends in "/"
+#: ("z/age"), so that noise can be told apart by node; every array has the rows on its first axis.
 Noise = dict[str, np.ndarray]
 
 #: Rows that are simulated at once, so that memory does not grow with the table.
@@ -52,7 +53,7 @@ class CausalModel(abc.ABC):
 
     @abc.abstractmethod
     def simulate(self, u: Noise, do: Columns) -> Columns:
-        """x = F(u, do), a pure function.
+        """The rows x = F(u, do), as a pure function.
 
         `do` holds the encoded value of every column of every intervened node, one per row; those
         columns come back as given.
@@ -194,9 +195,9 @@ class CausalModel(abc.ABC):
         draws: int | None = None,
         seed: int | None = 0,
     ) -> Effect:
-        """The average effect on a column of `treatment` against `control`.
+        r"""The average effect on a column of `treatment` against `control`.
 
-        .. math:: E[Y \\mid do(treatment)] - E[Y \\mid do(control)]
+        .. math:: E[Y \mid do(treatment)] - E[Y \mid do(control)]
 
         Parameters
         ----------
@@ -273,7 +274,7 @@ class CausalModel(abc.ABC):
         """Whether abduction of a column is exact, and the assumption behind it, in plain words."""
         return False, "the model's own noise for this column"
 
-    def _record_sample(  # noqa: B027 (a hook; doing nothing is right for most)
+    def _record_sample(  # noqa: B027 (a hook: nothing to do is right for most)
         self, frame: pd.DataFrame, n: int, seed: int, do: Mapping[str, Any] | None
     ) -> None:
         """A chance to note on a sampled frame how it was made."""

@@ -312,7 +312,7 @@ class Schema(Mapping[str, Column]):
 
 
 def as_frame(data: Any) -> pd.DataFrame:
-    """A pandas DataFrame of a pandas or polars frame, or of anything that speaks their protocols."""
+    """A pandas DataFrame of a pandas or polars frame, or of what speaks their protocols."""
     if isinstance(data, pd.DataFrame):
         frame = data
     elif isinstance(data, Mapping):
@@ -446,8 +446,9 @@ def _encode_levels(name: str, column: Column, series: pd.Series) -> np.ndarray:
     if unseen.any():
         bad = series[unseen]
         raise SchemaError(
-            f"column {name!r}, row {bad.index[0]!r}: {_plain([bad.iloc[0]])[0]!r} is not one of its "
-            f"levels ({int(unseen.sum())} such row(s)); {did_you_mean(bad.iloc[0], column.levels)}"
+            f"column {name!r}, row {bad.index[0]!r}: {_plain([bad.iloc[0]])[0]!r} is not one of "
+            f"its levels ({int(unseen.sum())} such row(s)); "
+            + did_you_mean(bad.iloc[0], column.levels)
         )
     return codes
 
@@ -488,8 +489,8 @@ def _check_finite(name: str, values: np.ndarray, index: pd.Index) -> None:
     wrong = ~np.isfinite(values)
     if wrong.any():
         raise SchemaError(
-            f"column {name!r} has {int(wrong.sum())} infinite or missing value(s), the first in row "
-            f"{index[wrong][0]!r}; remove or replace them"
+            f"column {name!r} has {int(wrong.sum())} infinite or missing value(s), the first in "
+            f"row {index[wrong][0]!r}; remove or replace them"
         )
 
 

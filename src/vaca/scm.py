@@ -31,7 +31,7 @@ __all__ = [
 GRIDS = {"paper": (-1.0, -0.5, 0.0, 0.5, 1.0), "published": (-1.0, 0.1, 0.5, 1.0)}
 
 #: What abduction leaves over through rounding, kept so that the factual comes back bit by bit.
-RESIDUAL = " (rounding)"
+RESIDUAL = "rounding/"
 
 #: Draws with which an equation is probed when its inverse was not declared.
 _PROBE_DRAWS = 2048
@@ -129,7 +129,7 @@ class StructuralCausalModel(CausalModel):
                 x[node] = do[node]
                 continue
             value = self._evaluate(node, x, u[node], n)
-            rest = u.get(node + RESIDUAL)
+            rest = u.get(RESIDUAL + node)
             x[node] = value if rest is None else value + rest
         return {node: x[node] for node in self.graph.nodes}
 
@@ -210,14 +210,14 @@ class StructuralCausalModel(CausalModel):
                     rest = value - again
                     scale = np.abs(value) + np.abs(value).max(initial=0.0)
                     wrong = ~(np.abs(rest) <= 1e-9 * scale + 1e-12)
-                    u[node + RESIDUAL] = rest
+                    u[RESIDUAL + node] = rest
             wrong |= ~found
             if wrong.any():
                 bad[node] = (wrong, bool(found[wrong].all()))
         return u, bad
 
     def _solve(self, node: str, x: Columns) -> tuple[np.ndarray, np.ndarray]:
-        """Give u in every row (any value where it is not determined), and whether it is determined."""
+        """Give u in every row (any value where undetermined), and whether it is determined."""
         value = x[node]
         if not self._has_noise[node]:
             return np.zeros(len(value)), np.ones(len(value), dtype=bool)

@@ -1,0 +1,55 @@
+"""Made when the documentation is built: a reference page per module, and one for the commands.
+
+Nothing of it is stored, so it cannot be out of date.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).parents[1]
+PACKAGE = ROOT / "src" / "vaca"
+
+
+def modules() -> list[str]:
+    """The modules and packages of vaca, without the command line."""
+    files = {path.stem for path in PACKAGE.glob("*.py")} - {"__init__", "__main__", "cli"}
+    packages = {path.parent.name for path in PACKAGE.glob("*/__init__.py")} - {"commands"}
+    return sorted(files | packages)
+
+
+def on_config(config: Any) -> Any:
+    """Drop the pages that are not written yet, and add the reference."""
+
+    def keep(entry: Any) -> Any:
+        if isinstance(entry, str):
+            return entry if (Path(config["docs_dir"]) / entry).exists() else None
+        ((title, value),) = entry.items()
+        if isinstance(value, list):
+            kept = [item for item in map(keep, value) if item is not None]
+            return {title: kept} if kept else None
+        return {title: value} if keep(value) else None
+
+    nav = [entry for entry in map(keep, config["nav"]) if entry is not None]
+    pages = [{"Command line": "reference/cli.md"}]
+    pages += [{f"vaca.{name}": f"reference/{name}.md"} for name in modules()]
+    config["nav"] = [*nav, {"Reference": pages}]
+    return config
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Write the reference pages."""
+    spec = importlib.util.spec_from_file_location("cli", ROOT / "scripts" / "cli_reference.py")
+    if spec is None or spec.loader is None:
+        raise RuntimeError("scripts/cli_reference.py cannot be read")
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    files.append(File.generated(config, "reference/cli.md", content=script.markdown()))
+    for name in modules():
+        text = f"# vaca.{name}\n\n::: vaca.{name}\n"
+        files.append(File.generated(config, f"reference/{name}.md", content=text))
+    return files

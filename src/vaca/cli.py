@@ -1,0 +1,113 @@
+"""The command line: `vaca`. It names the commands and turns errors into one line each.
+
+To add a command, write `vaca/commands/<name>.py` with a function whose signature and docstring are
+the command's, and name it in the list below.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+import typer
+
+from vaca import __version__
+from vaca.commands import counterfactual, graph, sample, scms
+from vaca.errors import VacaError, VacaWarning
+
+app = typer.Typer(
+    name="vaca",
+    help="A table and a causal graph in; interventional and counterfactual answers out.",
+    epilog="Example: vaca sample triangle-nlin -n 5 --do x2=0.5 --seed 1",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain help: the rich one takes longer to import than all else
+)
+
+# In the order of the help.
+app.command()(scms.scms)
+app.command()(sample.sample)
+app.command()(counterfactual.counterfactual)
+app.add_typer(graph.app, name="graph")
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"vaca {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line and exit: 0, 2 on bad input, 130 when interrupted."""
+    sys.exit(run(arguments))
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and give the exit code.
+
+    Bad input is one line on stderr and exit code 2, a warning one line on stderr.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", VacaWarning)
+        warnings.showwarning = _show_warning
+        try:
+            code = app(
+                args=None if arguments is None else list(arguments),
+                prog_name="vaca",
+                standalone_mode=False,
+            )
+        except KeyboardInterrupt:
+            return _interrupted()
+        except (VacaError, OSError) as error:
+            return _bad_input(_message(error))
+        except Exception as error:
+            name = type(error).__name__
+            if name == "Abort":  # the parser's form of Ctrl-C
+                return _interrupted()
+            if name == "NoArgsIsHelpError":
+                typer.echo(error.ctx.get_help(), err=True)  # type: ignore[attr-defined]
+                return 2
+            if hasattr(error, "format_message"):  # the parser's usage errors
+                return _bad_input(error.format_message())  # type: ignore[attr-defined]
+            raise
+    if code == 130:
+        return _interrupted()
+    return code if isinstance(code, int) else 0
+
+
+def _message(error: BaseException) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename else ""
+        return f"{where}{error.strerror}"
+    return str(error)
+
+
+def _bad_input(message: str) -> int:
+    typer.echo(f"vaca: {' '.join(message.split())}", err=True)
+    return 2
+
+
+def _interrupted() -> int:
+    typer.echo("vaca: interrupted", err=True)
+    return 130
+
+
+def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
+    typer.echo(f"vaca: warning: {' '.join(str(message).split())}", err=True)
+
+
+if __name__ == "__main__":
+    main()

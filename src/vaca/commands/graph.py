@@ -1,0 +1,108 @@
+"""`vaca graph`: look at a causal graph."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from vaca.commands.common import ForceOption, check_writable, note
+from vaca.errors import VacaError
+
+if TYPE_CHECKING:
+    from vaca.graph import CausalGraph
+
+app = typer.Typer(help="Look at a causal graph.", no_args_is_help=True, rich_markup_mode=None)
+
+PICTURES = (".png", ".svg", ".pdf")
+
+
+@app.command()
+def show(
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="Graph file (.txt edge list, .dot, .gml, .json), or a built-in SCM's name.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Also draw it to .png, .svg or .pdf.", show_default=False),
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """Draw a graph as text and print its facts.
+
+    Each line is a node with its direct causes; nodes stand below everything that causes them.
+
+    Example: vaca graph show graph.txt --out graph.png
+    """
+    from rich.console import Console
+
+    if out is not None:
+        if out.suffix.lower() not in PICTURES:
+            raise VacaError(f"--out {out}: unknown kind of picture; use {', '.join(PICTURES)}")
+        check_writable(out, force)
+    graph = _load(file)
+    console = Console(highlight=False, soft_wrap=True)
+    for line in drawing(graph):
+        console.print(line)
+    console.print()
+    console.print(
+        f"nodes {len(graph)}   edges {len(graph.edges)}   columns {len(graph.all_columns)}"
+    )
+    console.print(f"roots  {', '.join(graph.roots)}")
+    console.print(f"leaves {', '.join(graph.leaves)}")
+    console.print(f"delta  {graph.longest_shortest_path} (longest shortest path)")
+    console.print(f"gamma  {graph.longest_path} (longest path)")
+    if out is not None:
+        _draw(graph, out)
+        note(f"wrote {out}")
+
+
+def drawing(graph: CausalGraph) -> list[str]:
+    """Give the graph as lines of rich markup, one per node, layer by layer."""
+    from rich.markup import escape
+
+    width = max(len(node) for node in graph.nodes)
+    lines = []
+    for level, layer in enumerate(graph.layers()):
+        for node in layer:
+            text = "  " * level + f"[bold]{escape(node)}[/bold]"
+            columns = graph.columns(node)
+            if columns != (node,):
+                text += escape(f" ({', '.join(columns)})")
+            if graph.parents(node):
+                plain = 2 * level + len(node)
+                if columns != (node,):
+                    plain += len(f" ({', '.join(columns)})")
+                gap = " " * max(1, width + 2 * len(graph.layers()) - plain)
+                text += f"{gap}[dim]<-[/dim] {escape(', '.join(graph.parents(node)))}"
+            lines.append(text)
+    return lines
+
+
+def _load(file: str) -> CausalGraph:
+    from vaca import scms
+    from vaca.graph import CausalGraph
+
+    path = Path(file)
+    if not path.exists():
+        if file in scms.names():
+            return scms.load(file).graph
+        raise VacaError(f"{file}: no such file")
+    if path.is_dir():
+        raise VacaError(f"{file} is a folder; give a graph file (.txt, .dot, .gml, .json)")
+    return CausalGraph.read(path)
+
+
+def _draw(graph: CausalGraph, out: Path) -> None:
+    import matplotlib
+
+    matplotlib.use("agg")  # no window, also where there is no display
+    figure = graph.plot().get_figure(root=True)
+    if figure is not None:
+        figure.savefig(out, bbox_inches="tight", dpi=160)
