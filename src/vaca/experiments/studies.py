@@ -69,7 +69,7 @@ def _table(frame: pd.DataFrame, by: str, title: str, heading: str) -> Table:
 
 
 def edits_of(scm: str) -> dict[str, tuple[str, ...]]:
-    """Every single change to the SCM's graph that leaves it acyclic: edit -> what it is.
+    """Every single change to the SCM's graph that leaves it acyclic, by what it does.
 
     >>> edits_of("collider-lin")["edge turned"]
     ('~x1->x3', '~x2->x3')
@@ -79,15 +79,14 @@ def edits_of(scm: str) -> dict[str, tuple[str, ...]]:
     turned = tuple(
         f"~{a}->{b}"
         for a, b in graph.edges
-        # Turning a -> b round closes a cycle exactly if another way from a to b is left.
-        if not any(c != b and (c == a or a in graph.ancestors(c)) for c in graph.parents(b) if c != a)
+        # Turning a -> b round closes a cycle exactly if there is another way from a to b.
+        if not any(a in graph.ancestors(c) for c in graph.parents(b) if c != a)
     )
     added = tuple(
         f"+{a}->{b}"
         for a in graph.nodes
         for b in graph.nodes
         if a != b and a not in graph.parents(b) and b not in graph.ancestors(a)
-        and a not in graph.children(b)
     )
     return dict(zip(EDITS, (("",), out, added, turned), strict=True))
 
