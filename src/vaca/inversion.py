@@ -55,6 +55,7 @@ def solve_noise(
     distinct = np.unique(draws)
     probes = distinct[np.unique(np.linspace(0, len(distinct) - 1, _PROBES).astype(int))]
     with np.errstate(all="ignore"):
+        found = np.full(len(x), np.nan)
         if whole and len(distinct) <= _FEW:
             found = _try_all(f, x, distinct)
             if np.isfinite(found).all():
@@ -62,7 +63,7 @@ def solve_noise(
         offset = _additive(f, x, probes)
         if offset is not None:
             return x - offset
-        return np.full(len(x), np.nan) if whole else _bisect(f, x, probes)
+        return found if whole else _bisect(f, x, probes)
 
 
 def _try_all(

@@ -69,9 +69,7 @@ def save(model: Engine, path: str | Path, overwrite: bool = True) -> None:
         "graph": json.loads(model.graph.to_json()),
         "schema": model.schema_.to_dict(),
         "rows": model.n_rows_,
-        "history": json.loads(model.history_.to_json(orient="list", double_precision=15))
-        if len(model.history_)
-        else {},
+        "history": model.history_.to_dict(orient="list"),
         "sha256": hashlib.sha256(arrays).hexdigest(),
     }
     path.parent.mkdir(parents=True, exist_ok=True)

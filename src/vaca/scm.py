@@ -238,9 +238,8 @@ class StructuralCausalModel(CausalModel):
     def _refusal(self, bad: dict[str, tuple[np.ndarray, bool]], labels: Any) -> AbductionError:
         node, (rows, found) = next(iter(bad.items()))
         model = f"the model {self.name!r}" if self.name else "this model"
-        where = (
-            f"node {node!r}, row {labels[int(np.argmax(rows))]!r} ({int(rows.sum())} such row(s))"
-        )
+        first = labels[int(np.argmax(rows))]
+        where = f"node {node!r}, row {first} ({int(rows.sum())} such row(s))"
         if found or not self._has_noise[node]:
             return AbductionError(
                 f"{where}: no noise gives this value under the node's equation, so the row cannot "
@@ -250,7 +249,8 @@ class StructuralCausalModel(CausalModel):
         return AbductionError(
             f"{where}: the value does not determine the noise behind it (the equation cannot be "
             f"inverted there), and the row is not an unchanged one sampled by {model}. Pass rows "
-            "of a frame from .sample(), with their index and .attrs kept"
+            "of a frame from .sample(), with their index and .attrs kept (parquet files keep "
+            "both, CSV files lose the second)"
             + ("" if node in self._inverse else f", or declare inverse={{{node!r}: ...}}")
         )
 
@@ -354,7 +354,7 @@ class StructuralCausalModel(CausalModel):
         if not self.schema_[node].discrete:
             return value.astype(float, copy=False)
         if not strict:
-            return value
+            return value.astype(float)
         codes = value.astype(np.int64, copy=False)
         levels = len(self.schema_[node].levels)
         if n and (codes.min() < 0 or codes.max() >= levels or not (codes == value).all()):

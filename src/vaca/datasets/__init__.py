@@ -1,0 +1,7 @@
+"""Tables that ship with the package, each with its causal graph and schema."""
+
+from vaca.datasets.adult import adult_census
+from vaca.datasets.dataset import Dataset
+from vaca.datasets.german import german_credit
+
+__all__ = ["Dataset", "adult_census", "german_credit"]

@@ -1,0 +1,276 @@
+r"""Conditional mechanisms, one per column, each given its parent columns only.
+
+For column :math:`j` with parent columns :math:`pa(j)`, a small network of its own gives the
+parameters of an invertible (or, for discrete kinds, a monotone or arg-max) map between the
+column's value and its noise:
+
+.. math:: u_j = T_j(x_j \mid x_{pa(j)}).
+
+All networks run at once, as stacked weights; masked first-layer weights are exactly zero, so the
+Jacobian of the whole map has the zeros of the graph.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from zuko.transforms import MonotonicRQSTransform
+
+__all__ = ["Head", "Mechanisms"]
+
+
+@dataclass(frozen=True)
+class Head:
+    """What one column is, as far as its mechanism goes.
+
+    Attributes
+    ----------
+    kind : str
+        "continuous", "count", "binary", "ordinal" or "categorical".
+    levels : int
+        Number of levels of a discrete column; 0 for a numeric one.
+    step : float
+        Width of one unit of a count in standardised units; 0 for other kinds.
+    floor : float
+        Standardised value of a count of zero.
+    """
+
+    kind: str
+    levels: int = 0
+    step: float = 0.0
+    floor: float = 0.0
+
+    @property
+    def numeric(self) -> bool:
+        """Whether the column is continuous or a count."""
+        return self.kind in ("continuous", "count")
+
+    @property
+    def width(self) -> int:
+        """Number of features with which the column enters its children's networks."""
+        return 1 if self.numeric or self.levels <= 2 else self.levels
+
+
+class Mechanisms(nn.Module):
+    r"""Stacked per-column networks with spline heads (numeric) and softmax heads (discrete).
+
+    Numeric columns: :math:`u = S((x - \mu) e^{-s})` with a rational-quadratic spline :math:`S`
+    that is the identity outside :math:`\pm` ``bound``; :math:`\mu, s` and the spline are functions
+    of the parents. Discrete columns: level probabilities that are functions of the parents.
+
+    Parameters
+    ----------
+    heads : sequence of Head
+        One per column.
+    parents : sequence of sequence of int
+        Positions of each column's parent columns.
+    hidden, layers : int
+        Width and number of hidden layers of each column's network.
+    bins : int
+        Bins of the splines.
+    bound : float
+        Where the splines end.
+    generator : torch.Generator
+        For the initial weights.
+    """
+
+    def __init__(
+        self,
+        heads: Sequence[Head],
+        parents: Sequence[Sequence[int]],
+        *,
+        hidden: int = 64,
+        layers: int = 2,
+        bins: int = 16,
+        bound: float = 5.0,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.heads = tuple(heads)
+        self.bins, self.bound = bins, bound
+        d = len(self.heads)
+        starts = [0]
+        for head in self.heads:
+            starts.append(starts[-1] + head.width)
+        self.starts = tuple(starts)
+        mask = torch.zeros(d, starts[-1])
+        for j, direct in enumerate(parents):
+            for p in direct:
+                mask[j, starts[p] : starts[p + 1]] = 1.0
+        self.register_buffer("mask", mask, persistent=False)
+        fan = mask.sum(1).clamp(min=1.0)
+
+        def uniform(*shape: int, scale: Tensor | float) -> nn.Parameter:
+            return nn.Parameter((2 * torch.rand(*shape, generator=generator) - 1) * scale)
+
+        first = (1.0 / fan.sqrt()).view(d, 1, 1)
+        self.w0 = uniform(d, starts[-1], hidden, scale=first)
+        self.b0 = uniform(d, 1, hidden, scale=1.0)
+        scale = math.sqrt(3.0 / hidden)
+        self.ws = nn.ParameterList(
+            uniform(d, hidden, hidden, scale=scale) for _ in range(layers - 1)
+        )
+        self.bs = nn.ParameterList(
+            uniform(d, 1, hidden, scale=0.1) for _ in range(layers - 1)
+        )
+        self.numeric = [j for j, head in enumerate(self.heads) if head.numeric]
+        self.place = {j: k for k, j in enumerate(self.numeric)}
+        sizes = 2 + 3 * bins - 1
+        # Small last layers: every mechanism starts near the identity (or the uniform levels).
+        last = 0.1 * scale
+        self.spline_w = uniform(len(self.numeric), hidden, sizes, scale=last)
+        self.spline_b = nn.Parameter(torch.zeros(len(self.numeric), 1, sizes))
+        self.skip = nn.Parameter(torch.zeros(d, starts[-1], 1))
+        self.level_w = nn.ParameterDict()
+        self.level_b = nn.ParameterDict()
+        for j, head in enumerate(self.heads):
+            if not head.numeric:
+                self.level_w[str(j)] = uniform(hidden, head.levels, scale=last)
+                self.level_b[str(j)] = nn.Parameter(torch.zeros(head.levels))
+
+    # ------------------------------------------------------------------ shared parts
+
+    def features(self, values: Tensor) -> Tensor:
+        """What the networks see of ``values`` (n, d): numbers as they are, levels one-hot."""
+        parts = []
+        for j, head in enumerate(self.heads):
+            column = values[:, j]
+            if head.width == 1:
+                parts.append((column if head.numeric else 2 * column - 1).unsqueeze(1))
+            else:
+                parts.append(F.one_hot(column.long(), head.levels).to(values.dtype))
+        return torch.cat(parts, 1)
+
+    def _trunk(self, features: Tensor, columns: list[int]) -> tuple[Tensor, Tensor]:
+        """Hidden units (k, n, hidden) and linear shifts (k, n, 1) of the given columns."""
+        whole = len(columns) == len(self.heads)
+
+        def pick(weights: Tensor) -> Tensor:
+            return weights if whole else weights[columns]
+
+        mask = pick(self.mask).unsqueeze(2)
+        h = F.silu(torch.matmul(features, pick(self.w0) * mask) + pick(self.b0))
+        for w, b in zip(self.ws, self.bs, strict=True):
+            h = F.silu(torch.baddbmm(pick(b), h, pick(w)))
+        return h, torch.matmul(features, pick(self.skip) * mask)
+
+    def _spline(
+        self, h: Tensor, skip: Tensor, columns: list[int]
+    ) -> tuple[Tensor, Tensor, MonotonicRQSTransform]:
+        """Shift, log-scale (both (k, n)) and spline of numeric columns."""
+        place = [self.place[j] for j in columns]
+        whole = len(place) == len(self.numeric)
+        w = self.spline_w if whole else self.spline_w[place]
+        b = self.spline_b if whole else self.spline_b[place]
+        out = torch.baddbmm(b, h, w)
+        k = self.bins
+        shift, scale, widths, heights, slopes = out.split([1, 1, k, k, k - 1], dim=-1)
+        # Bounded so that a column that is a function of its parents cannot run away to exp(inf).
+        scale = 8.0 * torch.tanh(scale.squeeze(-1) / 8.0)
+        spline = MonotonicRQSTransform(widths, heights, slopes, bound=self.bound, slope=1e-3)
+        return (shift + skip).squeeze(-1), scale, spline
+
+    def copy_columns(self, source: Mechanisms, columns: Sequence[int]) -> None:
+        """Take over the mechanisms of the given columns from an equal module."""
+        if not columns:
+            return
+        every, numeric = list(columns), [self.place[j] for j in columns if j in self.place]
+        theirs = dict(source.named_parameters())
+        with torch.no_grad():
+            for name, own in self.named_parameters():
+                if name.startswith("level"):
+                    if int(name.rsplit(".", 1)[1]) in every:
+                        own.copy_(theirs[name])
+                else:
+                    at = numeric if name.startswith("spline") else every
+                    own[at] = theirs[name][at]
+
+    # ------------------------------------------------------------------ likelihood
+
+    def log_prob(self, values: Tensor, features: Tensor | None = None) -> Tensor:
+        """Log-density or log-probability of each column given its parents, (n, d)."""
+        if features is None:
+            features = self.features(values)
+        every = list(range(len(self.heads)))
+        h, skip = self._trunk(features, every)
+        result: list[Tensor] = [values.new_zeros(0)] * len(every)
+        if self.numeric:
+            at = slice(None) if len(self.numeric) == len(every) else self.numeric
+            mu, s, spline = self._spline(h[at], skip[at], self.numeric)
+            x = values.T[at]
+            u, slope = spline.call_and_ladj((x - mu) * torch.exp(-s))
+            density = -0.5 * u.square() - 0.5 * math.log(2 * math.pi) + slope - s
+            for k, j in enumerate(self.numeric):
+                head = self.heads[j]
+                result[j] = density[k]
+                if head.kind == "count":
+                    low, high = self._cell(x[k], head, k, mu, s, spline)
+                    result[j] = _log_between(low, high)
+        for j in every:
+            if not self.heads[j].numeric:
+                logits = F.log_softmax(h[j] @ self.level_w[str(j)] + self.level_b[str(j)], -1)
+                result[j] = logits.gather(1, values[:, j].long().unsqueeze(1)).squeeze(1)
+        return torch.stack(result, 1)
+
+    def _cell(
+        self, x: Tensor, head: Head, k: int, mu: Tensor, s: Tensor, spline: MonotonicRQSTransform
+    ) -> tuple[Tensor, Tensor]:
+        """Noise at the lower and upper end of a count's cell; -inf below a count of zero."""
+        own = _pick(spline, k)
+        low = own((x - 0.5 * head.step - mu[k]) * torch.exp(-s[k]))
+        high = own((x + 0.5 * head.step - mu[k]) * torch.exp(-s[k]))
+        return torch.where(x <= head.floor + 0.25 * head.step, -math.inf, low), high
+
+    # ------------------------------------------------------------------ noise <-> value
+
+    def numeric_noise(self, values: Tensor, columns: list[int]) -> tuple[Tensor, Tensor]:
+        """Ends of the noise interval of each value, (n, k) each; equal for continuous columns."""
+        h, skip = self._trunk(self.features(values), columns)
+        mu, s, spline = self._spline(h, skip, columns)
+        x = values.T[columns]
+        u = spline((x - mu) * torch.exp(-s))
+        low, high = u.clone(), u.clone()
+        for k, j in enumerate(columns):
+            if self.heads[j].kind == "count":
+                low[k], high[k] = self._cell(x[k], self.heads[j], k, mu, s, spline)
+        return low.T, high.T
+
+    def numeric_value(self, noise: Tensor, values: Tensor, columns: list[int]) -> Tensor:
+        """Values (n, k) of numeric columns from noise (n, k) and their parents in ``values``."""
+        h, skip = self._trunk(self.features(values), columns)
+        mu, s, spline = self._spline(h, skip, columns)
+        y = spline.inv(noise.T)
+        return (y * torch.exp(s) + mu).T
+
+    def log_levels(self, values: Tensor, columns: list[int]) -> list[Tensor]:
+        """Log-probabilities (n, levels) of each of the given discrete columns."""
+        h, _ = self._trunk(self.features(values), columns)
+        return [
+            F.log_softmax(h[k] @ self.level_w[str(j)] + self.level_b[str(j)], -1)
+            for k, j in enumerate(columns)
+        ]
+
+
+def _pick(spline: MonotonicRQSTransform, k: int) -> MonotonicRQSTransform:
+    """The spline of one column out of a stack."""
+    one = object.__new__(MonotonicRQSTransform)
+    one.__dict__.update(spline.__dict__)
+    one.horizontal, one.vertical = spline.horizontal[k], spline.vertical[k]
+    one.derivatives = spline.derivatives[k]
+    return one
+
+
+def _log_between(low: Tensor, high: Tensor) -> Tensor:
+    """log(Phi(high) - Phi(low)), computed in the tail where it loses nothing."""
+    flip = low > 0
+    a = torch.where(flip, -high, low)
+    b = torch.where(flip, -low, high)
+    la = torch.special.log_ndtr(a.clamp(min=-30.0))
+    lb = torch.special.log_ndtr(b.clamp(min=-29.99))
+    inside = torch.where(a == -math.inf, 0.0, (la - lb).exp())
+    return lb + torch.log1p(-inside.clamp(max=1.0 - 1e-7))
