@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from vaca import __version__
-from vaca.commands import counterfactual, graph, sample, scms
+from vaca.commands import counterfactual, graph, reproduce, sample, scms
 from vaca.errors import VacaError, VacaWarning
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.command()(scms.scms)
 app.command()(sample.sample)
 app.command()(counterfactual.counterfactual)
 app.add_typer(graph.app, name="graph")
+app.command()(reproduce.reproduce)
 
 
 def _version(wanted: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from vaca.errors import VacaError, did_you_mean
@@ -28,6 +28,8 @@ class Recipe:
         ``make(scm_name, truth, graph, seed, config)`` gives an unfitted model.
     published : str, optional
         The published model it repeats; without one it is compared with the best of the published.
+    quick : mapping
+        Settings that make it train for seconds, to see that the whole works.
     fitted : bool
         Whether it knows the answer without data.
     """
@@ -35,6 +37,7 @@ class Recipe:
     label: str
     make: Make
     published: str | None = None
+    quick: Mapping[str, Any] = field(default_factory=dict)
     fitted: bool = False
 
 
@@ -74,11 +77,13 @@ def _truth(
 
 
 RECIPES: dict[str, Recipe] = {
-    "multicvae-paper": Recipe("MultiCVAE", _paper("multicvae", "MultiCVAE"), "MultiCVAE"),
-    "carefl-paper": Recipe("CAREFL", _paper("carefl", "CAREFL"), "CAREFL"),
-    "vaca-paper": Recipe("VACA (paper)", _paper("vaca", "VACA"), "VACA"),
-    "vaca": Recipe("VACA (default)", _default("vaca", "VACA")),
-    "flow": Recipe("CausalFlow", _default("causal_flow", "CausalFlow")),
+    "multicvae-paper": Recipe(
+        "MultiCVAE", _paper("multicvae", "MultiCVAE"), "MultiCVAE", {"epochs": 20}
+    ),
+    "carefl-paper": Recipe("CAREFL", _paper("carefl", "CAREFL"), "CAREFL", {"epochs": 20}),
+    "vaca-paper": Recipe("VACA (paper)", _paper("vaca", "VACA"), "VACA", {"epochs": 20}),
+    "vaca": Recipe("VACA (default)", _default("vaca", "VACA"), quick={"epochs": 20}),
+    "flow": Recipe("CausalFlow", _default("causal_flow", "CausalFlow"), quick={"steps": 300}),
     "additive": Recipe("AdditiveNoise", _default("additive_noise", "AdditiveNoise")),
     "truth": Recipe("truth", _truth, fitted=True),
 }

@@ -1,0 +1,186 @@
+"""`vaca reproduce`: the paper's tables and figures, and studies beyond them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vaca.errors import VacaError
+
+if TYPE_CHECKING:
+    from vaca.experiments.experiment import Experiment, Options
+    from vaca.experiments.run import Run, Store
+
+# Everything that `all` leaves out, because it takes days.
+LONG = ("cross-validation",)
+
+
+def reproduce(
+    experiment: Annotated[
+        str,
+        typer.Argument(
+            metavar="EXPERIMENT", help="Its name, or `all`, or `list`.", show_default=False
+        ),
+    ] = "list",
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            help="A count (5), a range (0-4) or a list (0,3).", show_default="the experiment's"
+        ),
+    ] = None,
+    scms: Annotated[
+        str | None,
+        typer.Option(help="SCMs, with commas between.", show_default="the experiment's"),
+    ] = None,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            help="Models, with commas between; your own is `module:factory`.",
+            show_default="the experiment's",
+        ),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="2 seeds and little training: minutes, not hours.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Folder of reports and tables.", show_default="results"),
+    ] = None,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Local processes.", show_default="one for each core"),
+    ] = None,
+    engine: Annotated[
+        str, typer.Option(help="Where to run: `local` or `dask`.", metavar="local|dask")
+    ] = "local",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(help="Address of the Dask scheduler, e.g. tcp://10.0.0.1:8786."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say which runs there are, and do none.")
+    ] = False,
+) -> int:
+    """Do the experiments of the paper and show them beside what was published.
+
+    What is done is kept in the output folder and never done again: stop with Ctrl-C, start again,
+    and it goes on. The exit code is 1 if a run failed; its traceback is in its failure.json.
+
+    Example: vaca reproduce table-results --quick
+    """
+    from rich.console import Console
+
+    from vaca.experiments.catalogue import EXPERIMENTS
+    from vaca.experiments.experiment import Options, find, parse_seeds
+    from vaca.experiments.run import Store
+
+    console = Console(highlight=False)
+    if experiment == "list":
+        _list(console, EXPERIMENTS.values())
+        return 0
+    if experiment == "all":
+        chosen = [e for e in EXPERIMENTS.values() if e.name not in LONG]
+    else:
+        chosen = [find(experiment, EXPERIMENTS)]
+    if (engine == "dask") != (scheduler is not None) or engine not in ("local", "dask"):
+        raise VacaError("write --engine dask with --scheduler ADDRESS, or neither of the two")
+    options = Options(
+        seeds=parse_seeds(seeds) if seeds else None,
+        scms=_names(scms),
+        models=_names(models),
+        quick=quick,
+    )
+    folder = out or Path("results-quick" if quick else "results")
+    store = Store(folder / "runs")
+    plans = {e.name: e.runs(options) for e in chosen}
+    runs = [run for plan in plans.values() for run in plan]
+    if dry_run:
+        _dry_run(console, runs, store)
+        return 0
+    code = _do(console, runs, store, workers, scheduler)
+    for one in chosen:
+        _show(console, one, plans[one.name], store, options, folder, code)
+    return code
+
+
+def _names(text: str | None) -> tuple[str, ...] | None:
+    return tuple(part.strip() for part in text.split(",") if part.strip()) if text else None
+
+
+def _list(console: Any, experiments: Any) -> None:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("experiment", no_wrap=True)
+    table.add_column("what it shows")
+    for one in experiments:
+        table.add_row(one.name, one.help)
+    table.add_row("all", f"All of them but {', '.join(LONG)}.")
+    console.print(table)
+
+
+def _dry_run(console: Any, runs: list[Run], store: Store) -> None:
+    unique = {run.key: run for run in runs}.values()
+    for run in unique:
+        console.print(f"{'done' if store.done(run) else 'todo'} {run.name}", soft_wrap=True)
+    left = sum(not store.done(run) for run in unique)
+    console.print(f"{len(unique)} runs, {left} to do")
+
+
+def _do(
+    console: Any, runs: list[Run], store: Store, workers: int | None, scheduler: str | None
+) -> int:
+    import os
+
+    from vaca.experiments.runner import run_all
+    from vaca.experiments.watch import watcher_for
+
+    if not runs:
+        return 0
+    watcher = watcher_for(console, workers or os.cpu_count() or 1)
+    outcome = run_all(runs, store, workers=workers, scheduler=scheduler, watcher=watcher)
+    for run in outcome.failed:
+        failure = store.read_failure(run) or {}
+        console.print(f"failed: {run.name}: {failure.get('error', '')}", style="red", markup=False)
+    if outcome.failed:
+        console.print(f"{len(outcome.failed)} runs failed; see failure.json in {store.folder}")
+    if outcome.interrupted:
+        console.print("interrupted; the same command goes on from here")
+    return outcome.exit_code
+
+
+def _show(
+    console: Any,
+    experiment: Experiment,
+    plan: list[Run],
+    store: Store,
+    options: Options,
+    folder: Path,
+    code: int,
+) -> None:
+    from vaca.experiments.experiment import write_outputs
+    from vaca.experiments.tables import Table, to_rich
+
+    reports = store.reports(plan)
+    if plan and not reports:
+        console.print(f"{experiment.name}: no run is done yet, nothing to show")
+        return
+    shown = experiment.show(reports, options)
+    missing = len({run.key for run in plan}) - len({_key(r) for r in reports})
+    introduction = f"<p>{experiment.help} {len(reports)} runs"
+    introduction += f", {missing} missing.</p>" if missing else ".</p>"
+    if options.quick:
+        introduction += "<p><b>A quick look with little training: not for conclusions.</b></p>"
+    for item in shown:
+        if isinstance(item, Table):
+            console.print(to_rich(item), soft_wrap=not console.is_terminal)
+    files = write_outputs(folder, experiment.name, experiment.name, shown, introduction)
+    console.print(f"wrote {', '.join(str(file) for file in files)}", soft_wrap=True)
+
+
+def _key(report: Any) -> str:
+    from vaca.experiments.run import Run
+
+    return Run.from_dict(report["run"]).key

@@ -1,0 +1,216 @@
+"""Tables as values: what stands in which cell, and the same table as text, CSV, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+__all__ = ["Cell", "Table", "to_csv", "to_html", "to_latex", "to_markdown", "to_rich"]
+
+Tone = Literal["better", "worse", "same", "none"]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell: a mean with its sd, or a text; whether it is good news; and what to say about it.
+
+    Attributes
+    ----------
+    mean, sd : float, optional
+        Shown as ``mean ± sd``; the sd is left out if it is None.
+    text : str
+        Shown if there is no mean.
+    tone : {"better", "worse", "same", "none"}
+        Against what was published.
+    note : str
+        More about the cell; on the HTML page it stands below it.
+    mark : str
+        A footnote sign.
+    """
+
+    mean: float | None = None
+    sd: float | None = None
+    text: str = ""
+    tone: Tone = "none"
+    note: str = ""
+    mark: str = ""
+
+    def plain(self, times: str = " ± ") -> str:
+        """The cell as text."""
+        if self.mean is None:
+            return self.text + self.mark
+        spread = "" if self.sd is None else f"{times}{number(self.sd)}"
+        return number(self.mean) + spread + self.mark
+
+
+@dataclass(frozen=True)
+class Table:
+    """A title, a head and rows of cells; the first columns name the row.
+
+    Attributes
+    ----------
+    title, caption : str
+    head : tuple of str
+    rows : tuple of tuple of Cell
+    names : int
+        How many columns name the row.
+    notes : tuple of str
+        Footnotes.
+    """
+
+    title: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    names: int = 1
+    caption: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+
+def number(value: float) -> str:
+    """Two decimals, as in the paper; more where that would show nothing.
+
+    >>> number(12.345), number(0.004), number(1234.5), number(0.0)
+    ('12.35', '0.004', '1234.5', '0.00')
+    """
+    if value == 0:
+        return "0.00"
+    if abs(value) >= 1000:
+        return f"{value:.1f}"
+    return f"{value:.2f}" if abs(value) >= 0.01 else f"{value:.1g}"
+
+
+def to_markdown(table: Table) -> str:
+    """The table in Markdown; what is better than published is bold, what is worse is in italics."""
+    marks = {"better": "**", "worse": "*"}
+
+    def shown(cell: Cell) -> str:
+        mark = marks.get(cell.tone, "")
+        return f"{mark}{cell.plain().replace('|', '/')}{mark}"
+
+    align = [":--"] * table.names + ["--:"] * (len(table.head) - table.names)
+    lines = [_pipes(table.head), _pipes(align), *(_pipes(map(shown, row)) for row in table.rows)]
+    text = "\n".join(lines) + "\n"
+    if table.notes:
+        text += "\n" + "\n".join(f"{note}  " for note in table.notes) + "\n"
+    return text
+
+
+def _pipes(cells: Any) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def to_csv(table: Table) -> str:
+    """The table as CSV, means and sds in columns of their own."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    head = list(table.head[: table.names])
+    for title in table.head[table.names :]:
+        head += [title, f"{title} sd", f"{title} note"]
+    writer.writerow(head)
+    for row in table.rows:
+        line: list[Any] = [cell.plain() for cell in row[: table.names]]
+        for cell in row[table.names :]:
+            line += [_exact(cell.mean, cell.text), _exact(cell.sd, ""), cell.note]
+        writer.writerow(line)
+    return out.getvalue()
+
+
+def _exact(value: float | None, text: str) -> str:
+    return text if value is None else f"{value:.6g}"
+
+
+_LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "±": r"$\pm$", "†": r"$\dagger$"}
+
+
+def to_latex(table: Table) -> str:
+    """The table as a LaTeX ``tabular`` (needs booktabs); better than published is bold."""
+
+    def escape(text: str) -> str:
+        return "".join(_LATEX.get(character, character) for character in text)
+
+    def shown(cell: Cell) -> str:
+        text = escape(cell.plain("±"))
+        return rf"\textbf{{{text}}}" if cell.tone == "better" else text
+
+    align = "l" * table.names + "r" * (len(table.head) - table.names)
+    lines = [rf"\begin{{tabular}}{{{align}}}", r"\toprule"]
+    lines += [" & ".join(map(escape, table.head)) + r" \\", r"\midrule"]
+    group = None
+    for row in table.rows:
+        if group is not None and row[0].text != group:
+            lines.append(r"\midrule")
+        group = row[0].text
+        lines.append(" & ".join(map(shown, row)) + r" \\")
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+_STYLE = """
+body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem;
+  color: #1d2430; background: #fff; }
+h1, h2 { line-height: 1.2; } figure { margin: 1.5rem 0; overflow-x: auto; }
+table { border-collapse: collapse; font-size: 13px; } caption { text-align: left; padding: .4rem 0; }
+th, td { padding: .25rem .6rem; border-bottom: 1px solid #dde2ea; text-align: right;
+  vertical-align: top; white-space: nowrap; }
+th { border-bottom: 2px solid #5a6577; position: sticky; top: 0; background: #fff; }
+.name { text-align: left; } small { display: block; color: #5a6577; }
+.better { background: #dcf3e3; } .worse { background: #fbe0dd; } .same { background: #f1f3f6; }
+tr.first td { border-top: 2px solid #b5bdc9; } img { max-width: 100%; }
+""".strip()
+
+
+def to_html(title: str, parts: Sequence[Table | str], introduction: str = "") -> str:
+    """A page of tables and of ready-made HTML, for a browser without a network."""
+    body = []
+    for part in parts:
+        body.append(part if isinstance(part, str) else _html_table(part))
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f"<title>{html.escape(title)}</title>\n<style>\n{_STYLE}\n</style></head>\n"
+        f"<body><h1>{html.escape(title)}</h1>\n{introduction}\n" + "\n".join(body) + "</body></html>\n"
+    )
+
+
+def _html_table(table: Table) -> str:
+    lines = [f"<h2>{html.escape(table.title)}</h2>", "<figure><table>"]
+    if table.caption:
+        lines.append(f"<caption>{html.escape(table.caption)}</caption>")
+    head = [
+        f'<th scope="col" class="{"name" if i < table.names else ""}">{html.escape(title)}</th>'
+        for i, title in enumerate(table.head)
+    ]
+    lines.append("<thead><tr>" + "".join(head) + "</tr></thead><tbody>")
+    group = None
+    for row in table.rows:
+        kind = ' class="first"' if row[0].text != group else ""
+        group = row[0].text
+        cells = []
+        for i, cell in enumerate(row):
+            note = f"<small>{html.escape(cell.note)}</small>" if cell.note else ""
+            css = "name" if i < table.names else cell.tone
+            cells.append(f'<td class="{css}">{html.escape(cell.plain())}{note}</td>')
+        lines.append(f"<tr{kind}>" + "".join(cells) + "</tr>")
+    lines.append("</tbody></table></figure>")
+    lines += [f"<p>{html.escape(note)}</p>" for note in table.notes]
+    return "\n".join(lines)
+
+
+def to_rich(table: Table) -> Any:
+    """The table for a terminal."""
+    from rich.table import Table as Rich
+    from rich.text import Text
+
+    styles = {"better": "green", "worse": "red", "same": "", "none": ""}
+    out = Rich(title=table.title, caption=table.caption or None, box=None, title_justify="left")
+    for i, title in enumerate(table.head):
+        out.add_column(title, justify="left" if i < table.names else "right", no_wrap=True)
+    group = None
+    for row in table.rows:
+        if group is not None and row[0].text != group:
+            out.add_section()
+        group = row[0].text
+        out.add_row(*(Text(cell.plain(), style=styles[cell.tone]) for cell in row))
+    return out
