@@ -24,8 +24,8 @@ def record(name: str, title: str, rows: Sequence[Mapping[str, Any]], note: str =
     title : str
         Of the table: what was measured, in one line.
     rows : sequence of mapping
-        The columns of the table; all rows have the same keys. A key `ok` (bool) tells whether the
-        row reaches its bar.
+        The columns of the table; all rows have the same keys. A key `bar` (text, "" for none) says
+        what a row must reach, and `ok` (bool) whether it does.
     note : str
         A sentence below the table: how it was measured.
     """
@@ -51,7 +51,9 @@ def markdown(content: Mapping[str, Any]) -> str:
     heads = list(rows[0])
     lines = [f"### {content['title']}", "", "| " + " | ".join(heads) + " |"]
     lines.append("|" + " --- |" * len(heads))
-    lines += ["| " + " | ".join(_cell(row[head]) for head in heads) + " |" for row in rows]
+    for row in rows:
+        shown = {**row, "ok": ""} if row.get("bar") == "" else row  # nothing to reach
+        lines.append("| " + " | ".join(_cell(shown[head]) for head in heads) + " |")
     machine = content["machine"]
     measured = (
         f"Measured on {machine['date']}, {machine['cpu']}, {machine['cpus']} CPUs, "

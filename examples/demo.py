@@ -217,10 +217,12 @@ def shifting_part(scm: vaca.CausalModel, people: Any) -> dict[str, Any]:
 
 def overview(scm: vaca.CausalModel, people: Any, path: Path) -> None:
     """Draw the picture of the README: a graph with an intervention above what it changes."""
+    from matplotlib.figure import Figure
     from PIL import Image
 
     do = {"income": st.norm(4, 1)}
-    above = vaca.plot.plot_graph(scm.graph, do=do.keys()).get_figure(root=True)
+    above = Figure(figsize=(10, 3.4), layout="constrained")
+    vaca.plot.plot_graph(scm.graph, ax=above.subplots(), do=do.keys())
     tables = {"do(income ~ normal around 4)": scm.sample(len(people), do, seed=0)}
     below = vaca.plot.plot_densities(people, tables, columns=["education", "income", "savings"])
     images = []
