@@ -75,6 +75,8 @@ class Mechanisms(nn.Module):
         Bins of the splines.
     bound : float
         Where the splines end.
+    affine : bool
+        Whether the splines come after a shift and a scale. Without, they act on the value itself.
     generator : torch.Generator
         For the initial weights.
     """
@@ -88,11 +90,12 @@ class Mechanisms(nn.Module):
         layers: int = 2,
         bins: int = 16,
         bound: float = 5.0,
+        affine: bool = True,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.heads = tuple(heads)
-        self.bins, self.bound = bins, bound
+        self.bins, self.bound, self.affine = bins, bound, affine
         d = len(self.heads)
         starts = [0]
         for head in self.heads:
@@ -118,12 +121,12 @@ class Mechanisms(nn.Module):
         self.bs = nn.ParameterList(uniform(d, 1, hidden, scale=0.1) for _ in range(layers - 1))
         self.numeric = [j for j, head in enumerate(self.heads) if head.numeric]
         self.place = {j: k for k, j in enumerate(self.numeric)}
-        sizes = 2 + 3 * bins - 1
+        sizes = 2 * affine + 3 * bins - 1
         # Small last layers: every mechanism starts near the identity (or the uniform levels).
         last = 0.1 * scale
         self.spline_w = uniform(len(self.numeric), hidden, sizes, scale=last)
         self.spline_b = nn.Parameter(torch.zeros(len(self.numeric), 1, sizes))
-        self.skip = nn.Parameter(torch.zeros(d, starts[-1], 1))
+        self.skip = nn.Parameter(torch.zeros(d, starts[-1], 1), requires_grad=affine)
         self.level_w = nn.ParameterDict()
         self.level_b = nn.ParameterDict()
         for j, head in enumerate(self.heads):
@@ -167,6 +170,10 @@ class Mechanisms(nn.Module):
         b = self.spline_b if whole else self.spline_b[place]
         out = torch.baddbmm(b, h, w)
         k = self.bins
+        if not self.affine:
+            spline = MonotonicRQSTransform(*out.split([k, k, k - 1], dim=-1), bound=self.bound)
+            zero = out.new_zeros(())
+            return zero.expand(out.shape[:2]), zero.expand(out.shape[:2]), spline
         shift, scale, widths, heights, slopes = out.split([1, 1, k, k, k - 1], dim=-1)
         # Bounded so that a column that is a function of its parents cannot run away to exp(inf).
         scale = 8.0 * torch.tanh(scale.squeeze(-1) / 8.0)
@@ -237,6 +244,14 @@ class Mechanisms(nn.Module):
             if self.heads[j].kind == "count":
                 low[k], high[k] = self._cell(x[k], self.heads[j], k, mu, s, spline)
         return low.T, high.T
+
+    def push(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Noise and log-slope (n, d) of all columns, which must be continuous."""
+        every = list(range(len(self.heads)))
+        h, skip = self._trunk(self.features(values), every)
+        mu, s, spline = self._spline(h, skip, every)
+        u, slope = spline.call_and_ladj((values.T - mu) * torch.exp(-s))
+        return u.T, (slope - s).T
 
     def numeric_value(self, noise: Tensor, values: Tensor, columns: list[int]) -> Tensor:
         """Values (n, k) of numeric columns from noise (n, k) and their parents in ``values``."""
