@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 # Everything that `all` leaves out, because it takes days.
 LONG = ("cross-validation",)
+# Tables are not cut to fit: nothing of a result is hidden.
+WIDTH = 150
 
 
 def reproduce(
@@ -77,6 +79,7 @@ def reproduce(
     from vaca.experiments.run import Store
 
     console = Console(highlight=False)
+    console = Console(highlight=False, width=max(console.width, WIDTH))
     if experiment == "list":
         _list(console, EXPERIMENTS.values())
         return 0
@@ -175,7 +178,7 @@ def _show(
         introduction += "<p><b>A quick look with little training: not for conclusions.</b></p>"
     for item in shown:
         if isinstance(item, Table):
-            console.print(to_rich(item), soft_wrap=not console.is_terminal)
+            console.print(to_rich(item))
     files = write_outputs(folder, experiment.name, experiment.name, shown, introduction)
     console.print(f"wrote {', '.join(str(file) for file in files)}", soft_wrap=True)
 

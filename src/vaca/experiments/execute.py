@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import platform
+import sys
 import time
 from importlib import metadata
 from typing import Any
@@ -125,12 +126,17 @@ def _validation_mmd(model: CausalModel, truth: CausalModel, validation: Any, see
 
 
 def parameter_count(model: Any) -> int | None:
-    """How many numbers the model has learned; None if it does not say."""
-    for name in ("n_parameters_", "num_parameters_", "n_params_"):
-        value = getattr(type(model), name, None)
-        if value is not None or name in vars(model):
-            return int(getattr(model, name))
-    return None
+    """How many numbers the model's networks have learned; None if it has no networks."""
+    own = getattr(model, "n_parameters_", None)
+    if own is not None:
+        return int(own)
+    if "torch" not in sys.modules:
+        return None
+    from torch import nn
+
+    modules = [value for value in vars(model).values() if isinstance(value, nn.Module)]
+    unique = {id(p): p.numel() for module in modules for p in module.parameters()}
+    return sum(unique.values()) if modules else None
 
 
 def _epochs(model: Any) -> int | None:

@@ -48,10 +48,7 @@ def _paper(module: str, name: str) -> Make:
         scm: str, truth: CausalModel, graph: CausalGraph, seed: int, config: Mapping[str, Any]
     ) -> CausalModel:
         family = getattr(importlib.import_module(f"vaca.models.{module}"), name)
-        if graph != truth.graph:
-            raise VacaError("the paper's configurations are for the paper's own graphs")
-        model = family.paper(scm)
-        return model.set_params(schema=truth.schema_, seed=seed, **config)
+        return family.paper(scm, graph, schema=truth.schema_, seed=seed, **config)
 
     return make
 
@@ -63,9 +60,7 @@ def _default(module: str, name: str) -> Make:
         scm: str, truth: CausalModel, graph: CausalGraph, seed: int, config: Mapping[str, Any]
     ) -> CausalModel:
         family = getattr(importlib.import_module(f"vaca.models.{module}"), name)
-        model = family(graph, schema=truth.schema_)
-        known = model.get_params(deep=False)
-        return model.set_params(**({"seed": seed} if "seed" in known else {}), **config)
+        return family(graph, schema=truth.schema_, seed=seed, **config)
 
     return make
 

@@ -112,6 +112,10 @@ class Run:
         return re.sub(r"[^A-Za-z0-9._-]+", "-", front) + "_" + self.key
 
 
+def _one_line(text: str) -> str:
+    return re.sub(r"\n\s+", " ", text)
+
+
 class Store:
     """A folder of reports: ``<folder>/<run name>/report.json``.
 
@@ -152,6 +156,8 @@ class Store:
     @staticmethod
     def _place(path: Path, content: Mapping[str, Any]) -> None:
         text = json.dumps(content, indent=1, allow_nan=False) + "\n"
+        # One line for a list of plain values: shorter files that read better.
+        text = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda m: f"[{_one_line(m[1])}]", text)
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:

@@ -73,10 +73,10 @@ class Table:
 def number(value: float) -> str:
     """Two decimals, as in the paper; more where that would show nothing.
 
-    >>> number(12.345), number(0.004), number(1234.5), number(0.0)
+    >>> number(12.345), number(0.004), number(1234.5), number(1e-15)
     ('12.35', '0.004', '1234.5', '0.00')
     """
-    if value == 0:
+    if abs(value) < 1e-9:  # rounding
         return "0.00"
     if abs(value) >= 1000:
         return f"{value:.1f}"
