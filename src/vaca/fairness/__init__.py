@@ -1,0 +1,31 @@
+"""Counterfactual fairness: audit any predictor; build ones that leave out what they should not use.
+
+Figures are measurements under stated assumptions (the causal graph, no hidden common causes, the
+fitted model). No figure makes a predictor "fair".
+"""
+
+from vaca.fairness.auditing import audit
+from vaca.fairness.classifiers import (
+    CLASSIFIERS,
+    LEARNERS,
+    BalancedSVM,
+    LatentFeatures,
+    features_for,
+    make_classifier,
+)
+from vaca.fairness.comparison import engine_robustness, frontier, graph_robustness
+from vaca.fairness.result import AuditResult
+
+__all__ = [
+    "CLASSIFIERS",
+    "LEARNERS",
+    "AuditResult",
+    "BalancedSVM",
+    "LatentFeatures",
+    "audit",
+    "engine_robustness",
+    "features_for",
+    "frontier",
+    "graph_robustness",
+    "make_classifier",
+]

@@ -1,0 +1,244 @@
+"""The classifiers of the paper: full, unaware, fair-x and fair-z.
+
+- full reads every column;
+- unaware leaves out the sensitive attribute;
+- fair-x reads only what the sensitive attribute cannot reach;
+- fair-z reads the causal model's latent variables, without those of the sensitive attribute.
+
+The names are the paper's. They say what a classifier reads, not that it is fair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.base import BaseEstimator, ClassifierMixin, TransformerMixin
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.svm import SVC
+from sklearn.utils.validation import check_is_fitted
+
+from vaca.errors import VacaError, did_you_mean
+from vaca.graph import CausalGraph
+from vaca.model import CausalModel
+from vaca.schema import Schema, as_frame
+
+ClassifierName = Literal["full", "unaware", "fair-x", "fair-z"]
+LearnerName = Literal["lr", "svm"]
+
+CLASSIFIERS: tuple[ClassifierName, ...] = ("full", "unaware", "fair-x", "fair-z")
+LEARNERS: tuple[LearnerName, ...] = ("lr", "svm")
+
+#: Noise arrays under these prefixes are a row's exogenous noise; others repeat its values.
+_NOISE_PREFIXES = ("", "noise/", "z/", "latent/")
+
+
+class LatentFeatures(TransformerMixin, BaseEstimator):
+    """A scikit-learn transformer: rows in, the causal model's latent variables out.
+
+    VACA gives its posterior means, columns `<node>.z0`, `<node>.z1`, ...; other models give the
+    abducted noise of each column.
+
+    Parameters
+    ----------
+    model : CausalModel
+        Fitted already; the transformer does not fit it, and `clone` shares it.
+    without : str or list of str, optional
+        Nodes (or columns, standing for their nodes) whose latent variables are left out.
+
+    Examples
+    --------
+    >>> import vaca
+    >>> scm = vaca.scms.load("triangle-lin")
+    >>> rows = scm.sample(3, seed=0)
+    >>> list(LatentFeatures(scm, without="x1").fit_transform(rows))
+    ['x2.z0', 'x3.z0']
+    """
+
+    def __init__(self, model: CausalModel, without: str | Sequence[str] | None = None) -> None:
+        self.model = model
+        self.without = without
+
+    def __sklearn_clone__(self) -> LatentFeatures:
+        # scikit-learn would clone the model inside as well, and so forget what it has learned.
+        return type(self)(self.model, without=self.without)
+
+    def fit(self, X: Any, y: Any = None) -> LatentFeatures:
+        """Check the nodes to leave out; nothing is learned."""
+        names = self.without or ()
+        names = [names] if isinstance(names, str) else list(names)
+        graph = self.model.graph
+        dropped = set()
+        for name in names:
+            if name not in graph and name not in graph.all_columns:
+                raise VacaError(
+                    f"without={name!r} is not in the causal graph; "
+                    f"{did_you_mean(name, graph.nodes)}"
+                )
+            dropped.add(name if name in graph else graph.node_of(name))
+        self.nodes_ = tuple(n for n in graph.nodes if n not in dropped)
+        if not self.nodes_:
+            raise VacaError("every node is left out, so there is nothing to predict from")
+        self.feature_names_in_ = np.array(self.model.schema_.columns, dtype=object)
+        self.n_features_in_ = len(self.feature_names_in_)
+        self.names_ = [c for c in _latent(self.model, as_frame(X).head(2)) if self._kept(c)]
+        return self
+
+    def _kept(self, column: str) -> bool:
+        return column.rpartition(".")[0] in self.nodes_
+
+    def transform(self, X: Any) -> pd.DataFrame:
+        """The latent variables of each row, under the row's index; shape (n, features)."""
+        check_is_fitted(self, "names_")
+        return _latent(self.model, as_frame(X))[self.names_]
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """The names of the columns that `transform` gives."""
+        check_is_fitted(self, "names_")
+        return np.array(self.names_, dtype=object)
+
+
+def _latent(model: CausalModel, frame: pd.DataFrame) -> pd.DataFrame:
+    if hasattr(model, "encode"):
+        return model.encode(frame)  # type: ignore[attr-defined]
+    graph = model.graph
+    noise = model._abduct_frame(frame, model.schema_.encode(frame), None)
+    found: dict[str, list[np.ndarray]] = {node: [] for node in graph.nodes}
+    for key, values in noise.items():
+        head, slash, name = key.rpartition("/")
+        if head + slash not in _NOISE_PREFIXES:
+            continue
+        node = name if name in graph else graph.node_of(name) if name in graph.all_columns else None
+        if node is not None:
+            found[node].extend(np.asarray(values, dtype=float).reshape(len(frame), -1).T)
+    columns = {
+        f"{n}.z{i}": values for n, arrays in found.items() for i, values in enumerate(arrays)
+    }
+    return pd.DataFrame(columns, index=frame.index)
+
+
+class BalancedSVM(ClassifierMixin, BaseEstimator):
+    """A support vector machine with balanced class weights and Platt's probabilities.
+
+    `predict` decides by the margin, as the plain SVM does; `predict_proba` is a logistic function
+    of the margin, fitted by cross-validation.
+
+    Parameters
+    ----------
+    C : float
+    """
+
+    def __init__(self, C: float = 1.0) -> None:
+        self.C = C
+
+    def fit(self, X: Any, y: Any) -> BalancedSVM:
+        """Fit the machine and its probabilities."""
+        svm = SVC(C=self.C, class_weight="balanced")
+        self.calibrated_ = CalibratedClassifierCV(svm, ensemble=False).fit(X, y)
+        self.classes_ = self.calibrated_.classes_
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class on whose side of the margin each row lies."""
+        return self.calibrated_.calibrated_classifiers_[0].estimator.predict(X)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Probabilities of the classes, shape (n, 2)."""
+        return self.calibrated_.predict_proba(X)
+
+
+def features_for(
+    classifier: ClassifierName, graph: CausalGraph, sensitive: str | Sequence[str]
+) -> list[str]:
+    """The columns that a classifier of the paper reads.
+
+    >>> graph = CausalGraph.from_edges([("sex", "income"), ("age", "income")])
+    >>> features_for("unaware", graph, "sex"), features_for("fair-x", graph, "sex")
+    (['income', 'age'], ['age'])
+    """
+    names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    nodes = {name if name in graph else graph.node_of(name) for name in names}
+    hidden: set[str] = set()
+    if classifier == "unaware":
+        hidden = {c for n in nodes for c in (names if n not in names else graph.columns(n))}
+    elif classifier == "fair-x":
+        below = nodes | {d for n in nodes for d in graph.descendants(n)}
+        hidden = {c for n in below for c in graph.columns(n)}
+    elif classifier not in CLASSIFIERS:
+        raise VacaError(
+            f"unknown classifier {classifier!r}; {did_you_mean(classifier, CLASSIFIERS)}"
+        )
+    columns = [c for c in graph.all_columns if c not in hidden]
+    if not columns:
+        raise VacaError(
+            f"{classifier} has nothing to read: every column of the graph is {' or '.join(names)} "
+            "or an effect of it"
+        )
+    return columns
+
+
+def make_classifier(
+    classifier: ClassifierName,
+    model: CausalModel,
+    sensitive: str | Sequence[str],
+    learner: LearnerName = "lr",
+) -> Pipeline:
+    """An unfitted pipeline for one of the paper's classifiers; fit it on the columns of the graph.
+
+    Parameters
+    ----------
+    classifier : {"full", "unaware", "fair-x", "fair-z"}
+    model : CausalModel
+        Gives the graph and the kinds of the columns and, for fair-z, the latent variables.
+    sensitive : str or list of str
+    learner : {"lr", "svm"}
+        Logistic regression or SVM, both with balanced class weights and defaults else.
+
+    Examples
+    --------
+    >>> import vaca
+    >>> scm = vaca.scms.load("triangle-lin")
+    >>> rows = scm.sample(100, seed=0)
+    >>> clf = make_classifier("fair-x", scm, "x2").fit(rows, rows["x3"] > 0)
+    >>> clf[:-1].get_feature_names_out().tolist()
+    ['x1']
+    """
+    if learner not in LEARNERS:
+        raise VacaError(f"unknown learner {learner!r}; {did_you_mean(learner, LEARNERS)}")
+    last = (
+        BalancedSVM()
+        if learner == "svm"
+        else LogisticRegression(class_weight="balanced", max_iter=1000)
+    )
+    columns = features_for(classifier, model.graph, sensitive)
+    if classifier == "fair-z":
+        steps: list[tuple[str, Any]] = [
+            ("latent", LatentFeatures(model, without=sensitive)),
+            ("scale", StandardScaler()),
+        ]
+    else:
+        steps = [("columns", column_encoder(model.schema_, columns))]
+    return Pipeline([*steps, (learner, last)])
+
+
+def column_encoder(schema: Schema, columns: Sequence[str]) -> ColumnTransformer:
+    """Numbers standardised, levels as indicators; other columns are dropped."""
+    numeric = [c for c in columns if not schema[c].discrete]
+    levels = [c for c in columns if schema[c].discrete]
+    encode = OneHotEncoder(
+        categories=[np.array(schema.levels(c), dtype=object) for c in levels],
+        drop="if_binary",
+        sparse_output=False,
+    )
+    parts: list[tuple[str, Any, list[str]]] = []
+    if numeric:
+        parts.append(("number", StandardScaler(), numeric))
+    if levels:
+        parts.append(("level", encode, levels))
+    return ColumnTransformer(parts, verbose_feature_names_out=False)

@@ -1,0 +1,184 @@
+"""What a sensitive attribute may be changed to, and the `do` that changes it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vaca.errors import VacaError, did_you_mean
+from vaca.graph import CausalGraph
+from vaca.model import CausalModel
+from vaca.schema import Columns
+
+#: More alternatives than this make an audit nobody can read.
+MAX_ALTERNATIVES = 40
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Values of the sensitive columns, encoded, and how they are shown."""
+
+    label: str
+    codes: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Sensitive:
+    """The sensitive columns, everyone's own group, and the settings people are moved to.
+
+    Attributes
+    ----------
+    columns : tuple of str
+    nodes : tuple of str
+        The nodes these columns belong to.
+    groups : ndarray of str, shape (n,)
+        Each row's own setting.
+    alternatives : list of Setting
+    mediators : tuple of str
+        Every node that the sensitive ones can reach, in causal order.
+    """
+
+    columns: tuple[str, ...]
+    nodes: tuple[str, ...]
+    groups: np.ndarray
+    alternatives: list[Setting]
+    mediators: tuple[str, ...]
+    caveats: list[str]
+
+    def do(self, setting: Setting, x: Columns, graph: CausalGraph, model: CausalModel) -> dict:
+        """The intervention for rows `x`; other columns of a sensitive node keep their values."""
+        schema = model.schema_
+        n = len(next(iter(x.values())))
+        result: dict[str, Any] = {}
+        for node in self.nodes:
+            values = {
+                c: schema.decode_column(
+                    c, np.full(n, setting.codes[c], dtype=x[c].dtype) if c in self.columns else x[c]
+                )
+                for c in graph.columns(node)
+            }
+            arrays = {c: np.asarray(v) for c, v in values.items()}
+            result[node] = arrays if len(arrays) > 1 else next(iter(arrays.values()))
+        return result
+
+    def differs(self, setting: Setting, x: Columns) -> np.ndarray:
+        """Rows (n,) whose own values are not those of the setting."""
+        same = np.ones(len(self.groups), dtype=bool)
+        for c in self.columns:
+            same &= x[c] == setting.codes[c]
+        return ~same
+
+
+def read_sensitive(
+    model: CausalModel,
+    sensitive: str | Sequence[str],
+    alternatives: Sequence[Any] | None,
+    x: Columns,
+) -> Sensitive:
+    """Check the sensitive attribute(s) and list the settings that people are moved to."""
+    graph, schema = model.graph, model.schema_
+    names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    if not names:
+        raise VacaError("name at least one sensitive attribute, like sensitive='sex'")
+    columns: list[str] = []
+    for name in names:
+        if name in graph.all_columns:
+            columns.append(name)
+        elif name in graph:
+            columns.extend(graph.columns(name))
+        else:
+            raise VacaError(
+                f"the sensitive attribute {name!r} is not in the causal graph, so nothing can be "
+                f"said of its effects; {did_you_mean(name, graph.all_columns)}. Add it to the "
+                "graph and fit the model again"
+            )
+    columns = list(dict.fromkeys(columns))
+    nodes = tuple(n for n in graph.order if set(graph.columns(n)) & set(columns))
+    below = {d for n in nodes for d in graph.descendants(n)} - set(nodes)
+    caveats: list[str] = []
+    if alternatives is not None:
+        settings = _given(model, columns, alternatives)
+    else:
+        settings = _observed(model, columns, x, caveats)
+    if len(settings) > MAX_ALTERNATIVES:
+        raise VacaError(
+            f"{', '.join(columns)} take(s) {len(settings)} settings together; more than "
+            f"{MAX_ALTERNATIVES} cannot be read. Name those of interest with alternatives=[...]"
+        )
+    numeric = [c for c in columns if not schema[c].discrete]
+    shown = [c for c in columns if c not in numeric]
+    labels = [
+        [f"{c} = {v}" if len(columns) > 1 else str(v) for v in _decoded(model, c, x)] for c in shown
+    ]
+    n = len(x[columns[0]])
+    groups = (
+        np.array([", ".join(parts) for parts in zip(*labels, strict=True)], dtype=object)
+        if labels
+        else np.array(["as observed"] * n, dtype=object)
+    )
+    mediators = tuple(node for node in graph.order if node in below)
+    return Sensitive(tuple(columns), nodes, groups, settings, mediators, caveats)
+
+
+def _decoded(model: CausalModel, column: str, x: Columns) -> list[Any]:
+    levels = np.asarray(model.schema_.levels(column), dtype=object)
+    return levels.take(x[column]).tolist()
+
+
+def _setting(model: CausalModel, values: Mapping[str, Any]) -> Setting:
+    many = len(values) > 1
+    codes = {c: model.schema_.encode_value(c, v) for c, v in values.items()}
+    label = ", ".join(f"{c} = {v}" if many else str(v) for c, v in values.items())
+    return Setting(label, codes)
+
+
+def _given(model: CausalModel, columns: list[str], alternatives: Sequence[Any]) -> list[Setting]:
+    if isinstance(alternatives, str) or not isinstance(alternatives, Sequence | np.ndarray):
+        raise VacaError(
+            "alternatives is a list of values, like ['female', 'male'], or for several attributes "
+            "a list of dicts, like [{'sex': 'female', 'race': 'black'}]"
+        )
+    found = []
+    for given in alternatives:
+        values = given if isinstance(given, Mapping) else {columns[0]: given}
+        if set(values) != set(columns):
+            raise VacaError(
+                f"an alternative must give a value for each of {columns}; got {given!r}"
+            )
+        found.append(_setting(model, {c: values[c] for c in columns}))
+    if not found:
+        raise VacaError("alternatives is empty; name at least one value to change to")
+    return found
+
+
+def _observed(
+    model: CausalModel, columns: list[str], x: Columns, caveats: list[str]
+) -> list[Setting]:
+    schema = model.schema_
+    for c in columns:
+        if not schema[c].discrete:
+            raise VacaError(
+                f"the sensitive attribute {c!r} is {schema.kind(c)}: say which values to compare "
+                "with, like alternatives=[30, 60]"
+            )
+    codes = pd.DataFrame({c: x[c] for c in columns}).drop_duplicates().sort_values(columns)
+    if len(codes) < 2:
+        only = {c: schema.levels(c)[int(codes[c].iloc[0])] for c in columns}
+        if len(columns) > 1 or len(schema.levels(columns[0])) < 2:
+            raise VacaError(
+                f"everyone in the data has {only}, so there is nobody to compare with; give rows "
+                "of at least two groups, or name the other values with alternatives=[...]"
+            )
+        caveats.append(
+            f"Everyone in the audited rows has {columns[0]} = {only[columns[0]]}; they are "
+            "compared with the other levels that the model was fitted on."
+        )
+        codes = pd.DataFrame({columns[0]: range(len(schema.levels(columns[0])))})
+    return [
+        _setting(model, {c: schema.levels(c)[int(row[c])] for c in columns})
+        for row in codes.to_dict("records")
+    ]
