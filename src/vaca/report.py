@@ -28,7 +28,6 @@ from vaca.metrics import classifier_score
 from vaca.model import CausalModel
 from vaca.plotting import (
     do_label,
-    effect_label,
     plot_densities,
     plot_effects,
     plot_graph,
@@ -36,8 +35,9 @@ from vaca.plotting import (
     plot_pairs,
     plot_person,
     plot_population,
+    with_levels,
 )
-from vaca.schema import as_frame
+from vaca.schema import Schema, as_frame
 from vaca.scoring import encoded_matrix, holdout_scores, joint_scores
 from vaca.tables import complete
 
@@ -143,11 +143,21 @@ def report_html(
         "joint": joint_scores(model, test, known, seed=seed),
         "told": _two_sample(model, test, drawn, seed),
         "marginals": _picture(
-            plot_densities(test, drawn, labels=("held-out data" if unseen else "data", "model")),
+            plot_densities(
+                with_levels(test, model.schema_),
+                with_levels(drawn, model.schema_),
+                labels=("held-out data" if unseen else "data", "model"),
+            ),
             "Each column in the data and in rows drawn from the model",
         ),
         "pairs": _picture(
-            plot_pairs(test, drawn), "All pairs of columns in the data and in the model", "png"
+            plot_pairs(
+                with_levels(test, model.schema_),
+                with_levels(drawn, model.schema_),
+                columns=_busiest(model, 6),
+            ),
+            "Pairs of columns in the data and in the model",
+            "png",
         ),
         "history": _history(model),
         "asked": asked,
@@ -233,7 +243,7 @@ def _column_table(model: CausalModel, frame: pd.DataFrame) -> str:
             typical.append(f"{top.index[0]} ({top.iloc[0]:.0%})")
         else:
             numbers = frame[name].astype(float)
-            typical.append(f"{numbers.mean():.4g} ± {numbers.std():.3g}")
+            typical.append(f"{_number(numbers.mean())} ± {_number(numbers.std(), 3)}")
     table["most often, or mean ± sd"] = typical
     table["caused by"] = [
         ", ".join(model.graph.parents(model.graph.node_of(n))) or "nothing in the graph"
@@ -250,6 +260,15 @@ def _graph_facts(model: CausalModel) -> str:
     )
 
 
+def _busiest(model: CausalModel, count: int) -> list[str]:
+    """The columns with most arrows, in table order."""
+    arrows = {
+        n: len(model.graph.parents(n)) + len(model.graph.children(n)) for n in model.graph.nodes
+    }
+    chosen = sorted(model.schema_, key=lambda c: -arrows[model.graph.node_of(c)])[:count]
+    return [name for name in model.schema_ if name in chosen]
+
+
 def _absent(model: CausalModel) -> int:
     """Pairs of nodes without an arrow between them: each is a claim."""
     count = len(model.graph)
@@ -258,7 +277,7 @@ def _absent(model: CausalModel) -> int:
 
 def _score_table(model: CausalModel, test: Any, known: Any, seed: int) -> str:
     scores = holdout_scores(model, test, known, seed=seed)
-    scores["explained"] = [f"{value:.0%}" for value in scores["explained"]]
+    scores["explained"] = [f"{round(100 * value)} %" for value in scores["explained"]]
     return _html(
         scores.rename(columns={"baseline": "without causes", "explained": "explained by causes"})
     )
@@ -282,7 +301,9 @@ def _history(model: CausalModel) -> str:
 def _question_part(
     model: CausalModel, test: pd.DataFrame, question: Question, seed: int
 ) -> dict[str, Any]:
-    reached = _reached(model, question.do)
+    graph = model.graph
+    nodes = {n if n in graph else graph.node_of(n) for n in (*question.do, *question.against)}
+    reached = _reached(model, nodes)
     outcomes = list(question.outcomes) or [
         c for c in reached if not model.schema_[c].discrete or model.schema_[c].kind == "binary"
     ]
@@ -306,16 +327,20 @@ def _question_part(
     try:
         person = _picture(
             plot_person(
-                one,
-                model.counterfactual(one, question.do, draws=200, seed=seed),
+                with_levels(one, model.schema_),
+                with_levels(
+                    model.counterfactual(one, question.do, draws=200, seed=seed), model.schema_
+                ),
                 columns=list(model.schema_),
-                population=test,
+                population=with_levels(test, model.schema_),
             ),
             f"One row of the data as it was and under {label}",
         )
     except VacaError:  # a known SCM may not be able to tell the noise behind a row
         person = ""
-    changed = compare(before, after, model.schema_, paired=True)
+    moved = [c for c in model.schema_ if c in reached or model.graph.node_of(c) in nodes]
+    shown = Schema({c: model.schema_[c] for c in moved})
+    changed = compare(before, after, shown, paired=True)
     changed = changed.rename(columns={"before": base, "after": label})
     return {
         "label": label,
@@ -327,15 +352,21 @@ def _question_part(
         "outside": sorted({s for effect in effects for s in effect.outside_support}),
         "table": _html(changed),
         "population": _picture(
-            plot_population(before, after, labels=(base, label)),
+            plot_population(
+                with_levels(before, shown),
+                with_levels(after, shown),
+                columns=moved,
+                labels=(base, label),
+            ),
             f"Each column as is and under {label}",
         ),
         "person": person,
+        "still": [c for c in model.schema_ if c not in moved],
     }
 
 
-def _reached(model: CausalModel, do: Mapping[str, Any]) -> list[str]:
-    nodes = {n if n in model.graph else model.graph.node_of(n) for n in do}
+def _reached(model: CausalModel, nodes: set[str]) -> list[str]:
+    """The columns below an intervention, causes first."""
     below = {b for n in nodes for b in model.graph.descendants(n)} - nodes
     return [c for n in model.graph.order if n in below for c in model.graph.columns(n)]
 
@@ -345,9 +376,19 @@ def _effect_pictures(effects: Sequence[Effect]) -> list[str]:
     pictures = []
     for key in dict.fromkeys((e.outcome, e.level) for e in effects):
         group = [e for e in effects if (e.outcome, e.level) == key]
-        labels = {effect_label(e): e for e in group}
-        pictures.append(_picture(plot_effects(labels), f"Effects on {key[0]}"))
+        pictures.append(
+            _picture(plot_effects({_change(e): e for e in group}), f"Effects on {key[0]}")
+        )
     return pictures
+
+
+def _change(effect: Effect) -> str:
+    """What an effect compares, without its outcome."""
+    return (
+        f"{do_label(effect.treatment)} against {do_label(effect.control)}"
+        if effect.control
+        else f"{do_label(effect.treatment)} against as is"
+    )
 
 
 def _picture(picture: Axes | Figure, text: str, kind: str = "svg") -> str:
@@ -362,6 +403,10 @@ def _picture(picture: Axes | Figure, text: str, kind: str = "svg") -> str:
     return f'<img src="data:{mime};base64,{content}" alt="{escape(text, quote=True)}">'
 
 
+def _number(value: float, digits: int = 4) -> str:
+    return f"{value:,.0f}" if abs(value) >= 10 ** (digits - 1) else f"{value:.{digits}g}"
+
+
 def _html(table: pd.DataFrame) -> str:
     """A table whose first column is the index."""
     flat = table.reset_index()
@@ -371,7 +416,7 @@ def _html(table: pd.DataFrame) -> str:
         cells = []
         for value in row:
             if isinstance(value, float):
-                cells.append(f'<td class="n">{value:,.4g}</td>')
+                cells.append(f'<td class="n">{_number(value)}</td>')
             else:
                 cells.append(f"<td>{escape(str(value))}</td>")
         body.append(f"<tr>{''.join(cells)}</tr>")
@@ -401,6 +446,7 @@ td.n { text-align: right; font-variant-numeric: tabular-nums; }
 .note { border-left: 4px solid #d55e00; padding: .1rem 1rem; background: #f7f7f7; }
 .small { color: #555; font-size: .9rem; }
 nav a { margin-right: 1rem; color: #0072b2; white-space: nowrap; }
+@media screen and (max-width: 44rem) { .wide img { min-width: 38rem; } }
 @media print { body { max-width: none; font-size: 11pt; } nav { display: none; }
   .wide { overflow: visible; } img, tr { break-inside: avoid; } h2 { break-after: avoid; } }
 </style>
@@ -422,7 +468,7 @@ nav a { margin-right: 1rem; color: #0072b2; white-space: nowrap; }
 <p>{{ graph_facts }} An arrow says that changing the first would change the second directly. The
 {{ absent }} pairs without an arrow are the strong claims: there is no direct effect between them.
 The graph was given, not learned: every number below is true only as far as it is.</p>
-{{ graph|safe }}</section>
+<div class="wide">{{ graph|safe }}</div></section>
 
 <section id="fit"><h2>How well the model reproduces the data</h2>
 {% if unseen %}<p>Scored on {{ "{:,}".format(test_rows) }} rows that the model has not seen.</p>
@@ -438,8 +484,8 @@ causes.</p>
 columns are drawn without the graph, and about {{ "%.4f"|format(joint.floor) }} for a perfect model.
 A classifier that is to tell drawn rows from data is right in
 <strong>{{ "%.0f"|format(100 * told) }} %</strong> of cases; 50 % is guessing.</p>
-{{ marginals|safe }}
-{{ pairs|safe }}
+<div class="wide">{{ marginals|safe }}</div>
+<div class="wide">{{ pairs|safe }}</div>
 {% if history %}<h3>Training</h3>{{ history|safe }}{% endif %}
 <p class="note">A good fit to the data does not show that the graph is right, nor that answers to
 interventions are: several graphs can fit the same data equally well.</p></section>
@@ -449,11 +495,13 @@ interventions are: several graphs can fit the same data equally well.</p></secti
 {% for text in asked.texts %}<p>{{ text[0]|upper }}{{ text[1:] }}.</p>{% endfor %}
 {% for text in asked.outside %}<p class="note">Outside the data: {{ text }}. Read these
 numbers as an extrapolation.</p>{% endfor %}
-{{ asked.graph|safe }}
-{% for picture in asked.forests %}{{ picture|safe }}{% endfor %}
+<div class="wide">{{ asked.graph|safe }}</div>
+{% for picture in asked.forests %}<div class="wide">{{ picture|safe }}</div>{% endfor %}
 <h3>The population, {{ asked.base }} and under {{ asked.label }}</h3>
+{% if asked.still %}<p>Not shown, as no arrow leads there from what is changed:
+{{ asked.still|join(", ") }}.</p>{% endif %}
 <div class="wide">{{ asked.table|safe }}</div>
-{{ asked.population|safe }}
+<div class="wide">{{ asked.population|safe }}</div>
 {% if asked.person %}<h3>One row of the data</h3>{{ asked.person|safe }}{% endif %}
 </section>
 {% endif %}
@@ -464,7 +512,7 @@ numbers as an extrapolation.</p>{% endfor %}
 from the most frequent to the second most frequent. An effect includes what passes through other
 columns. Intervals cover the rows drawn and, if there are several members, the spread between them;
 not a wrong graph.</p>
-{% for picture in effect_pictures %}{{ picture|safe }}{% endfor %}</section>
+{% for picture in effect_pictures %}<div class="wide">{{ picture|safe }}</div>{% endfor %}</section>
 {% endif %}
 
 <section id="assumptions"><h2>What the answers rest on</h2>

@@ -122,7 +122,7 @@ def _plot(
     import warnings
 
     from vaca.errors import SupportWarning
-    from vaca.plotting import plot_person
+    from vaca.plotting import plot_person, with_levels
     from vaca.streaming import open_factual
 
     first = next(open_factual(model, factual).chunks(max(2000, row + 1)))
@@ -132,4 +132,5 @@ def _plot(
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SupportWarning)  # said already
         answer = model.counterfactual(one, do, draws=draws, seed=seed)
-    draw(plot_person(one, answer, columns=list(model.schema_), population=first), path)
+    tables = [with_levels(table, model.schema_) for table in (one, answer, first)]
+    draw(plot_person(*tables[:2], columns=list(model.schema_), population=tables[2]), path)

@@ -417,7 +417,8 @@ def _show_result(
         )
         typer.echo(f"Trained for {int(rows['epoch'].max())} epochs in {seconds:.0f} s.\n")
     typer.echo("Held-out rows, each column given its causes (lower is better):\n")
-    show_table(scores, digits=3)
+    percent = [f"{round(100 * value)} %" for value in scores["explained"]]
+    show_table(scores.assign(explained=percent), digits=3)
     typer.echo(
         f"\nAll columns together (energy distance): model {joint['model']:.4f}, without the graph "
         f"{joint['baseline']:.4f},\na perfect model about {joint['floor']:.4f}."

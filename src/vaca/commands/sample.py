@@ -64,6 +64,6 @@ def sample(
                     advance(len(rows))
             note(f"wrote {n:,} rows to {out}")
     if plot is not None:
-        from vaca.plotting import plot_pairs
+        from vaca.plotting import plot_pairs, with_levels
 
-        draw(plot_pairs(first), plot)
+        draw(plot_pairs(with_levels(first, source.schema_)), plot)
