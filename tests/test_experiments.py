@@ -20,7 +20,7 @@ from vaca.experiments.run import Run, Store
 from vaca.experiments.runner import Watcher, attempt, run_all
 from vaca.experiments.truths import load_truth
 
-BLIND = "experiment_models:blind"
+BLIND = "tests.experiment_models:blind"
 SMALL = {
     "train": 200,
     "validation": 50,
@@ -170,7 +170,7 @@ import sys
 from vaca.experiments import Run, Store, run_all
 if __name__ == "__main__":
     small = dict(train=200, validation=50, factuals=50, rows=200, resamples=1, protocols=("paper",))
-    runs = [Run("collider-lin", "experiment_models:blind", seed=s, config={"seconds": w}, **small)
+    runs = [Run("collider-lin", "tests.experiment_models:blind", seed=s, config={"seconds": w}, **small)
             for s, w in [(0, 0.0), (1, 60.0)]]
     outcome = run_all(runs, Store(sys.argv[1]), workers=2)
     print(len(outcome.done), "done", flush=True)
@@ -198,7 +198,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
 
 def python_path():
     source = str(HERE.parent / "src")
-    return os.pathsep.join([source, str(HERE), os.environ.get("PYTHONPATH", "")])
+    return os.pathsep.join([source, str(HERE.parent), os.environ.get("PYTHONPATH", "")])
 
 
 def wait_until(condition, seconds=60):

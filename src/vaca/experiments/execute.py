@@ -6,13 +6,16 @@ import math
 import platform
 import sys
 import time
+from collections.abc import Callable
 from importlib import metadata
 from typing import Any
 
 import numpy as np
 
+from vaca.errors import VacaError, did_you_mean
 from vaca.evaluation import Evaluation, evaluate
-from vaca.experiments.recipes import edit_graph, make_model, recipe
+from vaca.experiments.fairness import fairness_scores
+from vaca.experiments.recipes import edit_graph, recipe
 from vaca.experiments.run import Run
 from vaca.experiments.truths import load_truth
 from vaca.model import CausalModel
@@ -31,6 +34,8 @@ def execute(run: Run) -> dict[str, Any]:
     Parameters
     ----------
     run : Run
+        Its task says what is done: ``evaluate`` scores the model against the truth,
+        ``parameters`` only counts what it learns, ``fairness`` measures classifiers on a dataset.
 
     Returns
     -------
@@ -43,23 +48,42 @@ def execute(run: Run) -> dict[str, Any]:
     >>> report["scores"]["published"]["cf_mse"][0] < 1e-9
     True
     """
-    truth = load_truth(run.scm)
+    if run.task not in TASKS:
+        raise VacaError(f"unknown task {run.task!r}; {did_you_mean(run.task, TASKS)}")
+    return {**TASKS[run.task](run), "versions": _versions()}
+
+
+def _fit(run: Run, truth: CausalModel) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """The fitted model, the rows it learned from and stopped by, and what fitting took."""
     graph = edit_graph(truth.graph, run.graph)
     train_seed, validation_seed = _seeds(run.data_seed or 0, 2)
     data = truth.sample(run.train, seed=train_seed)
     validation = truth.sample(run.validation, seed=validation_seed)
-    model: Any = make_model(run.model, run.scm, truth, graph, run.seed, run.config)
+    how = recipe(run.model)
+    model: Any = how.make(run.scm, graph, truth.schema_, run.seed, run.config)
     started = time.perf_counter()
-    if not recipe(run.model).fitted:
+    if not how.fitted:
         model.fit(data, validation, progress=False)
-    fitted = time.perf_counter()
+    facts = {
+        "parameters": parameter_count(model),
+        "epochs": _epochs(model),
+        "fit_seconds": round(time.perf_counter() - started, 3),
+    }
+    return model, data, validation, facts
+
+
+def _evaluate(run: Run) -> dict[str, Any]:
+    truth = load_truth(run.scm)
+    model, data, validation, facts = _fit(run, truth)
     (evaluation_seed,) = _seeds(run.seed, 1, stream=1)
+    (selection_seed,) = _seeds(run.seed, 1, stream=2)
+    started = time.perf_counter()
     scores = {}
     for protocol in run.protocols:
         result = evaluate(
             model,
             truth,
-            protocol,
+            protocol,  # type: ignore[arg-type]
             seed=evaluation_seed,
             data=data,
             nodes=run.nodes or None,
@@ -68,17 +92,24 @@ def execute(run: Run) -> dict[str, Any]:
             factuals=run.factuals,
         )
         scores[protocol] = _scores(result)
-    report: dict[str, Any] = {
+    return {
         "scores": scores,
-        "parameters": parameter_count(model),
-        "epochs": _epochs(model),
-        "fit_seconds": round(fitted - started, 3),
-        "evaluate_seconds": round(time.perf_counter() - fitted, 3),
-        "versions": _versions(),
+        "validation_mmd": _number(_validation_mmd(model, truth, validation, selection_seed)),
+        **facts,
+        "evaluate_seconds": round(time.perf_counter() - started, 3),
     }
-    (selection_seed,) = _seeds(run.seed, 1, stream=2)
-    report["validation_mmd"] = _number(_validation_mmd(model, truth, validation, selection_seed))
-    return report
+
+
+def _parameters(run: Run) -> dict[str, Any]:
+    *_, facts = _fit(run, load_truth(run.scm))
+    return {"scores": {}, **facts}
+
+
+TASKS: dict[str, Callable[[Run], dict[str, Any]]] = {
+    "evaluate": _evaluate,
+    "parameters": _parameters,
+    "fairness": fairness_scores,
+}
 
 
 def _seeds(seed: int, count: int, stream: int = 0) -> list[int]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 import os
 import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -151,18 +149,3 @@ def write_outputs(folder: Path, name: str, title: str, shown: Shown, introductio
             parts.append(item)
     put(f"{name}.html", to_html(title, parts, introduction).encode())
     return files
-
-
-def config_of(report: Mapping[str, Any], name: str) -> Any:
-    """A setting of the report's run."""
-    return report["run"]["config"].get(name)
-
-
-def with_config(run: Run, **config: Any) -> Run:
-    """The run with some settings changed."""
-    return dataclasses.replace(run, config={**run.config, **config})
-
-
-def config_key(config: Mapping[str, Any]) -> str:
-    """A text that is equal for equal settings."""
-    return json.dumps(config, sort_keys=True)

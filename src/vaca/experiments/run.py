@@ -30,6 +30,8 @@ class Run:
         A built-in SCM's name, or one with a parameter: ``long-chain:8``, ``confounded:0.5``.
     model : str
         A recipe's name (see `vaca.experiments.recipes`), or ``package.module:factory``.
+    task : {"evaluate", "parameters", "fairness"}
+        What is done with the model; see `vaca.experiments.execute`.
     seed : int
         Of the model's initialisation and of the evaluation.
     data_seed : int, optional
@@ -70,6 +72,7 @@ class Run:
     nodes: tuple[str, ...] = ()
     rows: int = 20_000
     resamples: int = 10
+    task: str = "evaluate"
 
     def __post_init__(self) -> None:
         if self.data_seed is None:
