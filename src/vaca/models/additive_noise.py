@@ -173,6 +173,4 @@ class AdditiveNoise(ColumnwiseEngine):
                 parts.setdefault(column, {})[name] = values
         self._models = {column: from_arrays(arrays) for column, arrays in parts.items()}
         lines = bytes(state["mechanisms"]).decode().split("\n")
-        self.mechanisms_ = pd.Series(
-            dict(line.rsplit("\t", 1) for line in lines), name="mechanism"
-        )
+        self.mechanisms_ = pd.Series(dict(line.rsplit("\t", 1) for line in lines), name="mechanism")

@@ -325,9 +325,7 @@ class CAREFL(Engine):
             stages[k][:, j] = self._layers[k].numeric_value(above, stages[k], [j])[:, 0]
         return stages[0][:, j].cpu().numpy()
 
-    def _fix(
-        self, values: np.ndarray, column: str, u: Noise, stages: list[Tensor], j: int
-    ) -> None:
+    def _fix(self, values: np.ndarray, column: str, u: Noise, stages: list[Tensor], j: int) -> None:
         """Give column j its value: replaces the noise by the one that leads to it."""
         place = values.astype(float) + u.get(f"cell/{column}", 0.0)
         scaled = torch.from_numpy((place - self._mean[j]) / self._unit[j])
@@ -344,7 +342,10 @@ class CAREFL(Engine):
     def _assumption(self, column: str) -> tuple[bool, str]:
         if self.schema_.kind(column) == "continuous":
             return True, "the column is monotone in its own noise, given all earlier columns"
-        return False, "the levels are cells of a continuous column; the place in the cell is unknown"
+        return (
+            False,
+            "the levels are cells of a continuous column; the place in the cell is unknown",
+        )
 
     # ------------------------------------------------------------------ save and load
 

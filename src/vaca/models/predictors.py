@@ -73,9 +73,7 @@ class Polynomial:
             for combo in combinations_with_replacement(range(x.shape[1]), d)
         ]
         empty = np.zeros((len(terms), 1))
-        return cls(
-            mean, scale, z.min(0) - 0.5, z.max(0) + 0.5, np.array(terms), empty, np.zeros(1)
-        )
+        return cls(mean, scale, z.min(0) - 0.5, z.max(0) + 0.5, np.array(terms), empty, np.zeros(1))
 
     @classmethod
     def regression(cls, x: np.ndarray, y: np.ndarray, degree: int) -> Polynomial:

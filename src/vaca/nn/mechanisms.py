@@ -77,6 +77,9 @@ class Mechanisms(nn.Module):
         Where the splines end.
     affine : bool
         Whether the splines come after a shift and a scale. Without, they act on the value itself.
+    fixed_shape : bool
+        Whether a column has one spline for all rows, so that parents act through shift and scale
+        only: a location-scale model.
     generator : torch.Generator
         For the initial weights.
     """
@@ -91,11 +94,12 @@ class Mechanisms(nn.Module):
         bins: int = 16,
         bound: float = 5.0,
         affine: bool = True,
+        fixed_shape: bool = False,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.heads = tuple(heads)
-        self.bins, self.bound, self.affine = bins, bound, affine
+        self.bins, self.bound, self.affine, self.fixed_shape = bins, bound, affine, fixed_shape
         d = len(self.heads)
         starts = [0]
         for head in self.heads:
@@ -124,8 +128,10 @@ class Mechanisms(nn.Module):
         sizes = 2 * affine + 3 * bins - 1
         # Small last layers: every mechanism starts near the identity (or the uniform levels).
         last = 0.1 * scale
-        self.spline_w = uniform(len(self.numeric), hidden, sizes, scale=last)
+        moved = 2 if fixed_shape else sizes
+        self.spline_w = uniform(len(self.numeric), hidden, moved, scale=last)
         self.spline_b = nn.Parameter(torch.zeros(len(self.numeric), 1, sizes))
+        # Linear in the parents: costs no penalty, so that it is what is left where data are few.
         self.skip = nn.Parameter(torch.zeros(d, starts[-1], 1), requires_grad=affine)
         self.level_w = nn.ParameterDict()
         self.level_b = nn.ParameterDict()
@@ -168,17 +174,33 @@ class Mechanisms(nn.Module):
         whole = len(place) == len(self.numeric)
         w = self.spline_w if whole else self.spline_w[place]
         b = self.spline_b if whole else self.spline_b[place]
-        out = torch.baddbmm(b, h, w)
         k = self.bins
+        if self.fixed_shape:
+            out = torch.baddbmm(b[..., :2], h, w)
+            shift, scale = out.split(1, dim=-1)
+            widths, heights, slopes = b[..., 2:].split([k, k, k - 1], dim=-1)
+            return self._assemble(shift + skip, scale, widths, heights, slopes)
+        out = torch.baddbmm(b, h, w)
         if not self.affine:
             spline = MonotonicRQSTransform(*out.split([k, k, k - 1], dim=-1), bound=self.bound)
             zero = out.new_zeros(())
             return zero.expand(out.shape[:2]), zero.expand(out.shape[:2]), spline
         shift, scale, widths, heights, slopes = out.split([1, 1, k, k, k - 1], dim=-1)
+        return self._assemble(shift + skip, scale, widths, heights, slopes)
+
+    def _assemble(
+        self, shift: Tensor, scale: Tensor, widths: Tensor, heights: Tensor, slopes: Tensor
+    ) -> tuple[Tensor, Tensor, MonotonicRQSTransform]:
         # Bounded so that a column that is a function of its parents cannot run away to exp(inf).
         scale = 8.0 * torch.tanh(scale.squeeze(-1) / 8.0)
         spline = MonotonicRQSTransform(widths, heights, slopes, bound=self.bound, slope=1e-3)
-        return (shift + skip).squeeze(-1), scale, spline
+        return shift.squeeze(-1), scale, spline
+
+    def size(self) -> Tensor:
+        """Sum of the squared weights that make mechanisms other than linear: for a penalty."""
+        weights = [self.w0 * self.mask.unsqueeze(2), *self.ws, self.spline_w]
+        weights += list(self.level_w.values())
+        return torch.stack([w.square().sum() for w in weights]).sum()
 
     def copy_columns(self, source: Mechanisms, columns: Sequence[int]) -> None:
         """Take over the mechanisms of the given columns from an equal module."""
