@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -16,7 +17,15 @@ from vaca.evaluation import METRICS
 from vaca.experiments.recipes import RECIPES, recipe
 from vaca.experiments.tables import Cell, Table, Tone, number
 
-__all__ = ["TITLES", "best_published", "published", "results_table", "score_frame"]
+__all__ = [
+    "TITLES",
+    "Comparison",
+    "best_published",
+    "compare",
+    "published",
+    "results_table",
+    "score_frame",
+]
 
 TITLES = {
     "obs_mmd": "Obs. MMD",
@@ -57,15 +66,21 @@ def published() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=head)
 
 
-def best_published(scm: str, metric: str, model: str | None = None) -> tuple[str, float, float]:
-    """Who published the best (or a given model's) figure, its mean and its sd; NaN if nobody did."""
+def best_published(
+    scm: str, metric: str, model: str | None = None, floor: float = 0.0
+) -> tuple[str, float, float]:
+    """Who published the best (or a given model's) figure, its mean and its sd; NaN if nobody did.
+
+    The best is the lowest; of the published StdE, the one nearest to the floor.
+    """
     table = published()
     rows = table[(table["scm"] == scm) & (table["metric"] == metric)]
     if model is not None:
         rows = rows[rows["model"] == model]
     if rows.empty:
         return "", float("nan"), float("nan")
-    best = rows.loc[rows["mean"].idxmin()]
+    target = floor if metric == "int_std_e" else 0.0
+    best = rows.loc[(rows["mean"] - target).abs().idxmin()]
     return str(best["model"]), float(best["mean"]), float(best["sd"])
 
 
@@ -123,6 +138,54 @@ def verdict(mean: float, sd: float | None, count: int, other: float, other_sd: f
     return "better" if mean < other else "worse"
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """One of our cells beside the published one."""
+
+    scm: str
+    model: str
+    metric: str
+    mean: float
+    sd: float | None
+    seeds: int
+    floor: float
+    who: str
+    published: float
+    published_sd: float
+    tone: Tone
+
+
+def compare(
+    reports: Iterable[Mapping[str, Any]], scms: Sequence[str], models: Sequence[str]
+) -> Iterator[Comparison]:
+    """Every comparable cell (protocol ``published``) beside the published one."""
+    frame = score_frame(reports)
+    frame = frame[frame["protocol"] == "published"]
+    for (scm, model, metric), part in frame.groupby(["scm", "model", "metric"], sort=False):
+        if scm in scms and model in models:
+            found = _compare(str(scm), str(model), str(metric), part)
+            if found.tone != "none":
+                yield found
+
+
+def _compare(scm: str, model: str, metric: str, part: pd.DataFrame) -> Comparison:
+    part = part.drop_duplicates("seed")
+    values = part["value"].tolist()
+    mean, sd, floor = float(np.mean(values)), spread(values), float(part["floor"].mean())
+    of = RECIPES[model].published if model in RECIPES else None
+    who, other, other_sd = best_published(scm, metric, of, floor)
+    tone: Tone = "none"
+    if who and scm not in NOT_COMPARABLE:
+        if metric == "int_std_e":  # a perfect model scores the floor, not zero
+            gap, other_gap = abs(mean - floor), abs(other - floor)
+            tone = verdict(gap, sd, len(values), other_gap, other_sd)
+        else:
+            tone = verdict(mean, sd, len(values), other, other_sd)
+    return Comparison(
+        scm, model, metric, mean, sd, len(values), floor, who, other, other_sd, tone
+    )
+
+
 def results_table(
     reports: Iterable[Mapping[str, Any]], protocol: str, scms: Sequence[str], models: Sequence[str]
 ) -> Table:
@@ -175,20 +238,15 @@ def _our_row(scm: str, model: str, mine: pd.DataFrame, protocol: str) -> tuple[C
         if part.empty:
             cells.append(Cell(text="-"))
             continue
-        values = part["value"].tolist()
-        mean, sd, floor = float(np.mean(values)), spread(values), float(part["floor"].mean())
-        notes = [f"floor {number(floor)}"]
-        if floor > 1e-6:
-            notes.append(f"ratio {number(mean / floor)}")
-        tone: Tone = "none"
-        if protocol == "published":
-            of = RECIPES[model].published if model in RECIPES else None
-            who, other, other_sd = best_published(scm, metric, of)
-            if who:
-                notes.insert(0, f"published {who} {number(other)} ± {number(other_sd)}")
-                if scm not in NOT_COMPARABLE:
-                    tone = verdict(mean, sd, len(values), other, other_sd)
-        cells.append(Cell(mean, sd, tone=tone, note="; ".join(notes)))
+        found = _compare(scm, model, metric, part)
+        notes = [f"floor {number(found.floor)}"]
+        if found.floor > 1e-6:
+            notes.append(f"ratio {number(found.mean / found.floor)}")
+        if protocol == "published" and found.who:
+            told = f"{number(found.published)} ± {number(found.published_sd)}"
+            notes.insert(0, f"published {found.who} {told}")
+        tone: Tone = found.tone if protocol == "published" else "none"
+        cells.append(Cell(found.mean, found.sd, tone=tone, note="; ".join(notes)))
     sizes = mine["parameters"].dropna()
     cells.append(Cell(text=f"{int(sizes.iloc[0])}" if len(sizes) else "-"))
     cells.append(Cell(text=str(mine["seed"].nunique())))
