@@ -55,7 +55,9 @@ def literal_published(model, truth, data, nodes, seed, rows, factuals):
     sd = {c: math.sqrt(sum((v - mean[c]) ** 2 for v in data[c]) / len(data)) for c in columns}
 
     def scaled(x, names):
-        return np.array([[(x[c][i] - mean[c]) / sd[c] for c in names] for i in range(len(x[names[0]]))])
+        return np.array(
+            [[(x[c][i] - mean[c]) / sd[c] for c in names] for i in range(len(x[names[0]]))]
+        )
 
     def mmd(x, y):
         """Squared MMD, biased V-statistic, sum of 5 kernels, mean squared distance as bandwidth."""

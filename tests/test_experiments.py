@@ -170,7 +170,8 @@ import sys
 from vaca.experiments import Run, Store, run_all
 if __name__ == "__main__":
     small = dict(train=200, validation=50, factuals=50, rows=200, resamples=1, protocols=("paper",))
-    runs = [Run("collider-lin", "tests.experiment_models:blind", seed=s, config={"seconds": w}, **small)
+    blind = "tests.experiment_models:blind"
+    runs = [Run("collider-lin", blind, seed=s, config={"seconds": w}, **small)
             for s, w in [(0, 0.0), (1, 60.0)]]
     outcome = run_all(runs, Store(sys.argv[1]), workers=2)
     print(len(outcome.done), "done", flush=True)

@@ -27,7 +27,7 @@ from vaca.experiments.tables import Cell, Table, to_csv, to_html, to_latex, to_m
 def made_up(run: Run) -> dict:
     """A report with numbers that depend on the run alone."""
     rng = np.random.default_rng(int(hashlib.sha256(run.key.encode()).hexdigest()[:8], 16))
-    names = {protocol: METRICS for protocol in run.protocols}
+    names = dict.fromkeys(run.protocols, METRICS)
     if run.task == "fairness":
         names = {
             "fairness": [

@@ -39,6 +39,8 @@ by 2500 others) of each true model, and its answers were compared with the truth
 the truth itself scores in the model's place, with fresh noise: nothing can be expected to do
 better."""
 
+MADE_BY = "Made by `vaca reproduce table-results`; the reports are in `results/runs`."
+
 PUBLISHED = """\
 What the published figures measure (see [deviations](deviations.md)). **Bold** is better than
 published by more than two standard errors, *italics* is worse. A model in the paper's
@@ -82,8 +84,7 @@ def accuracy(store: Store) -> str:
     parts = [
         "## Accuracy",
         HOW,
-        f"{len(reports)} runs, {spoken} seeds for each cell. Made by "
-        "`vaca reproduce table-results`; the reports are in `results/runs`.",
+        f"{len(reports)} runs, {spoken} seeds for each cell. {MADE_BY}",
         *_tallies(reports),
         "### Against the published figures",
         PUBLISHED,
@@ -118,7 +119,7 @@ def pictures(store: Store) -> Iterator[Picture]:
 
 
 def tally(reports: Reports) -> Table:
-    """How many cells of each model are better, the same and worse than published, and the ratios."""
+    """How many cells of each model are better, the same, worse than published; and the ratios."""
     cells = _cells(reports)
     frame = score_frame(reports)
     frame = frame[(frame["protocol"] == "paper") & (frame["floor"] > 1e-6)]

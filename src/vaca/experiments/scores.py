@@ -42,17 +42,16 @@ NOT_COMPARABLE = {
     "chain-nadd": "†",
     "adult": "‡",
 }
-NOTES = (
-    "† The published rows were made with the equations of chain-lin, so they answer another "
-    "question.",
-    "‡ The published adult cells score the wrong columns (node numbers were used as numbers of "
-    "one-hot columns), so they answer another question.",
-)
+NOTES = {
+    "†": "The published rows were made with the equations of chain-lin: another question.",
+    "‡": "The published adult cells score the wrong columns (numbers of nodes were used as numbers "
+    "of one-hot columns): another question.",
+}
 
 
 @cache
 def published() -> pd.DataFrame:
-    """The published table: one row for each (scm, model, metric), with ``mean`` and ``sd`` (x100)."""
+    """The published table: one row for each (scm, model, metric), with mean and sd (x100)."""
     text = resources.files("vaca.experiments").joinpath("published_results.csv").read_text("utf-8")
     lines = [line.split(",") for line in text.strip().splitlines()]
     rows = []
@@ -181,9 +180,7 @@ def _compare(scm: str, model: str, metric: str, part: pd.DataFrame) -> Compariso
             tone = verdict(gap, sd, len(values), other_gap, other_sd)
         else:
             tone = verdict(mean, sd, len(values), other, other_sd)
-    return Comparison(
-        scm, model, metric, mean, sd, len(values), floor, who, other, other_sd, tone
-    )
+    return Comparison(scm, model, metric, mean, sd, len(values), floor, who, other, other_sd, tone)
 
 
 def results_table(
@@ -215,7 +212,7 @@ def results_table(
             rows += _published_rows(scm)
         if not part.empty:
             rows.append(_floor_row(scm, part))
-    notes = [n for n, mark in zip(NOTES, ("†", "‡"), strict=True) if _uses(scms, mark)]
+    notes = [f"{mark} {note}" for mark, note in NOTES.items() if _uses(scms, mark)]
     compared = "published figures" if protocol == "published" else "nothing: see the ratio to floor"
     return Table(
         title=f"Results, protocol {protocol}",
