@@ -26,7 +26,11 @@ from vaca.scm import Normal, StructuralCausalModel
 ROWS = 400
 # Engines with settings under which they train in a second: what is tested here holds for any weights.
 QUICK: dict[str, Callable[..., Any]] = {
+    "vaca": lambda graph: vaca.VACA(graph, steps=30, width=16),
+    "vaca-paper": lambda graph: vaca.VACA(graph, messages="states", epochs=3, residual=True),
     "flow": lambda graph: vaca.CausalFlow(graph, steps=40, hidden=16),
+    "carefl": lambda graph: vaca.CAREFL(graph, epochs=3, flows=2, hidden=8),
+    "additive": lambda graph: vaca.AdditiveNoise(graph),
 }
 
 NAMES = vaca.scms.names()
@@ -151,6 +155,8 @@ def noise_owner(model: CausalModel, key: str) -> str:
 def test_noise_reaches_only_descendants(model_and_rows) -> None:
     """The Jacobian of x = F(u) is exactly zero outside the ancestors, in its finite form."""
     model, _ = model_and_rows
+    if type(model).__name__ == "CAREFL":
+        pytest.skip("CAREFL knows a causal ordering and not the graph: later columns may move")
     a = model.noise(60, np.random.default_rng(0))
     b = model.noise(60, np.random.default_rng(1))
     before = model.simulate(a, {})
@@ -220,6 +226,8 @@ def test_composition(model_and_rows) -> None:
 def test_abduction_looks_only_at_a_node_and_its_parents(learned_and_rows) -> None:
     # Learned models only: a true SCM may refuse the mixed rows, which its equations did not make.
     model, frame = learned_and_rows
+    if type(model).__name__ == "CAREFL":
+        pytest.skip("CAREFL abducts a column from all earlier ones, parents or not")
     rows = frame.head(40)
     other = frame.iloc[40:80].set_index(rows.index)
     x, _ = abducted(model, rows)

@@ -70,7 +70,10 @@ def layer(module: str) -> str:
 
 
 def imported(module: str) -> set[str]:
-    """Every module of the package that a file imports, also inside functions."""
+    """Every module of the package that a file imports, also inside functions.
+
+    Left out are the shortcuts, and what a method imports from its own layer.
+    """
     found = set()
     path = MODULES[module]
     tree = ast.parse(path.read_text(encoding="utf-8"))
@@ -97,7 +100,10 @@ def imported(module: str) -> set[str]:
             target
             for target in targets
             if target.startswith("vaca.")  # `import vaca` itself loads nothing
-            and not (id(node) in inside and (layer(module), layer(target)) in SHORTCUTS)
+            and not (
+                id(node) in inside
+                and (layer(module) == layer(target) or (layer(module), layer(target)) in SHORTCUTS)
+            )
         }
     return found - {module}
 

@@ -14,7 +14,18 @@ from typing import Annotated, Any
 import typer
 
 from vaca import __version__
-from vaca.commands import counterfactual, graph, reproduce, sample, scms
+from vaca.commands import (
+    counterfactual,
+    do,
+    effect,
+    fit,
+    graph,
+    init,
+    report,
+    reproduce,
+    sample,
+    scms,
+)
 from vaca.errors import VacaError, VacaWarning
 
 app = typer.Typer(
@@ -28,9 +39,14 @@ app = typer.Typer(
 )
 
 # In the order of the help.
-app.command()(scms.scms)
+app.command()(init.init)
+app.command()(fit.fit)
 app.command()(sample.sample)
+app.command()(do.do)
 app.command()(counterfactual.counterfactual)
+app.command()(effect.effect)
+app.command()(report.report)
+app.command()(scms.scms)
 app.add_typer(graph.app, name="graph")
 app.command()(reproduce.reproduce)
 

@@ -24,7 +24,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Curve
 
 from vaca.errors import VacaError, did_you_mean
-from vaca.schema import as_frame
+from vaca.schema import Schema, as_frame
 
 if TYPE_CHECKING:
     from vaca.answers import Effect
@@ -39,6 +39,7 @@ __all__ = [
     "plot_history",
     "plot_pairs",
     "save_picture",
+    "with_levels",
 ]
 
 #: Colours that stay apart under all forms of colour-blindness (Okabe and Ito); darkest first.
@@ -289,7 +290,9 @@ def _rung(
     quantiles: tuple[float, float],
 ) -> None:
     pool = facts if others is None or name not in others else others[name]
-    if _is_discrete(answer):
+    # A few draws of a number may look like levels; the whole range says what it is.
+    discrete = _is_discrete(pool) and _is_discrete(answer) and _is_discrete(_joined(pool, answer))
+    if discrete:
         levels = _levels(pd.concat([pool.astype(object), answer.astype(object)]), pool)
         place = {level: i for i, level in enumerate(levels)}
         shares = _shares(answer)
@@ -375,7 +378,7 @@ def plot_population(
                 _bar_ridge(ax, values, _levels(joined, values), base, k, tallest)
             else:
                 _ridge(ax, values, _grid(joined), base, k)
-        ax.set_yticks(range(len(series)), list(series)[::-1], fontsize=9)
+        ax.set_yticks(range(len(series)), [_wrap(t, 18) for t in list(series)[::-1]], fontsize=8)
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(-0.05, len(series) + 0.05)
         ax.set_title(name, loc="left", fontsize=10, fontweight="bold")
@@ -548,6 +551,7 @@ def plot_effects(
         named = {effect_label(effect): effect for effect in effects}
     if not named:
         raise VacaError("there are no effects to draw")
+    outcomes = {_outcome(effect) for effect in named.values()}
     if ax is None:
         size = (8.0, 0.5 * len(named) + 1.1)
         ax = Figure(figsize=size, layout="constrained").subplots()
@@ -571,7 +575,8 @@ def plot_effects(
     ax.axvline(0, color=GREY, lw=1, linestyle="--", zorder=0)
     ax.set_yticks(range(len(named)), [_wrap(text, 42) for text in reversed(named)], fontsize=8)
     ax.set_ylim(-0.6, len(named) - 0.4)
-    ax.set_xlabel(f"effect, with its {100 * level:g} % interval", fontsize=9)
+    what = f"effect on {outcomes.pop()}" if len(outcomes) == 1 else "effect"
+    ax.set_xlabel(f"{what}, with its {100 * level:g} % interval", fontsize=9)
     if any(effect.outside_support for effect in named.values()):
         ax.set_title("* hollow: outside the data's range", loc="right", fontsize=8)
     for side in ("right", "top", "left"):
@@ -586,9 +591,12 @@ def effect_label(effect: Effect) -> str:
     >>> effect_label(Effect(0.1, 0.0, "ok", {"age": 40}, {}, level="yes"))
     'P(ok = yes): do(age = 40)'
     """
-    what = effect.outcome if effect.level is None else f"P({effect.outcome} = {effect.level})"
-    text = f"{what}: do({do_label(effect.treatment)})"
+    text = f"{_outcome(effect)}: do({do_label(effect.treatment)})"
     return f"{text} against do({do_label(effect.control)})" if effect.control else text
+
+
+def _outcome(effect: Effect) -> str:
+    return effect.outcome if effect.level is None else f"P({effect.outcome} = {effect.level})"
 
 
 def do_label(do: Mapping[str, Any]) -> str:
@@ -615,8 +623,8 @@ def plot_history(history: pd.DataFrame, ax: Axes | None = None) -> Axes:
     Parameters
     ----------
     history : DataFrame
-        `model.history_`. Columns whose name holds "loss" are drawn (all numbers, if none does);
-        with a column `member`, the members of an ensemble are drawn one by one.
+        `model.history_`. Columns whose name holds "loss" or "val" are drawn (all numbers, if none
+        does); with a column `member`, the members of an ensemble are drawn one by one.
     """
     if not len(history):
         raise VacaError("there is no history: this engine is not trained by gradient steps")
@@ -625,7 +633,7 @@ def plot_history(history: pd.DataFrame, ax: Axes | None = None) -> Axes:
         for c in history.columns
         if c not in ("epoch", "member") and pd.api.types.is_numeric_dtype(history[c].dtype)
     ]
-    curves = [c for c in numeric if "loss" in str(c)] or numeric
+    curves = [c for c in numeric if "loss" in str(c) or "val" in str(c)] or numeric
     if ax is None:
         ax = Figure(figsize=(6.4, 3.4), layout="constrained").subplots()
     groups = history.groupby("member") if "member" in history else [(None, history)]
@@ -774,6 +782,16 @@ def save_picture(picture: Axes | Figure, path: str | Path, dpi: int = 150) -> Pa
 # ---------------------------------------------------------------------- small parts
 
 
+def with_levels(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The frame with discrete columns as categories, so that pictures keep the schema's order."""
+    changed = {
+        name: pd.Categorical(frame[name], categories=list(column.levels), ordered=True)
+        for name, column in schema.items()
+        if column.discrete and name in frame.columns
+    }
+    return frame.assign(**changed)
+
+
 def _tables(before: Any, after: Any, labels: tuple[str, str]) -> dict[str, pd.DataFrame]:
     if after is None:
         if not isinstance(before, Mapping) or isinstance(before, pd.DataFrame):
@@ -810,7 +828,7 @@ def _is_discrete(values: pd.Series) -> bool:
         return True
     if not pd.api.types.is_integer_dtype(values.dtype):
         return False
-    return bool(values.nunique() <= 10)
+    return bool(values.nunique() <= 10 and values.max() - values.min() <= 20)
 
 
 def _levels(joined: pd.Series, like: pd.Series) -> list[Any]:
@@ -818,6 +836,11 @@ def _levels(joined: pd.Series, like: pd.Series) -> list[Any]:
         return list(like.dtype.categories)
     found = joined.astype(object).unique()
     return sorted(found, key=lambda v: (isinstance(v, str), v))
+
+
+def _joined(first: pd.Series, second: pd.Series) -> pd.Series:
+    same = first.dtype == second.dtype
+    return pd.concat([first, second] if same else [s.astype(object) for s in (first, second)])
 
 
 def _shares(values: pd.Series) -> pd.Series:
@@ -831,8 +854,10 @@ def _plain(values: pd.Series) -> pd.Series:
 def _grid(joined: pd.Series) -> np.ndarray:
     numbers = joined.to_numpy(dtype=float)
     low, high = np.quantile(numbers, (0.001, 0.999))
-    pad = 0.06 * (high - low) or max(abs(low), 1.0) * 0.1
-    return np.linspace(low - pad, high + pad, 200)
+    if high <= low:
+        return np.linspace(low - 0.1 * max(abs(low), 1.0), low + 0.1 * max(abs(low), 1.0), 200)
+    pad = 0.06 * (high - low)  # but not beyond what there is: no income below zero
+    return np.linspace(max(low - pad, numbers.min()), min(high + pad, numbers.max()), 200)
 
 
 def _density(numbers: np.ndarray, grid: np.ndarray) -> np.ndarray | None:

@@ -20,7 +20,7 @@ from vaca.metrics import energy_distance
 from vaca.model import CausalModel
 from vaca.schema import Column, Columns
 
-__all__ = ["holdout_scores", "joint_scores"]
+__all__ = ["encoded_matrix", "holdout_scores", "joint_scores"]
 
 #: Draws of a column for each held-out row, and held-out rows that are used at most.
 DRAWS, ROWS = 50, 500
@@ -104,11 +104,11 @@ def joint_scores(
     mixed = {name: rng.permutation(values)[:n] for name, values in known.items()}
     drawn = model.simulate(model.noise(n, rng), {})
     sds = {name: float(values.std()) or 1.0 for name, values in known.items()}
-    truth = _flat(model, some(rows), sds)
+    truth = encoded_matrix(model, some(rows), sds)
     return {
-        "model": energy_distance(_flat(model, drawn, sds), truth),
-        "baseline": energy_distance(_flat(model, mixed, sds), truth),
-        "floor": energy_distance(_flat(model, some(known), sds), truth),
+        "model": energy_distance(encoded_matrix(model, drawn, sds), truth),
+        "baseline": energy_distance(encoded_matrix(model, mixed, sds), truth),
+        "floor": energy_distance(encoded_matrix(model, some(known), sds), truth),
     }
 
 
@@ -144,7 +144,11 @@ def _brier(draws: np.ndarray, observed: np.ndarray, column: Column) -> np.ndarra
     return total
 
 
-def _flat(model: CausalModel, rows: Columns, sds: dict[str, float]) -> np.ndarray:
+def encoded_matrix(
+    model: CausalModel, rows: Columns, sds: dict[str, float] | None = None
+) -> np.ndarray:
+    """Rows as one matrix: numbers in units of `sds`, levels one-hot so that two differ by 1."""
+    sds = sds or {name: float(values.std()) or 1.0 for name, values in rows.items()}
     parts = []
     for name, column in model.schema_.items():
         values = rows[name]

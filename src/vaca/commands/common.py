@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -50,7 +50,11 @@ OutOption = Annotated[
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace --out if it exists.")]
 
-FORMATS = (".csv", ".parquet", ".feather")
+PICTURES = (".png", ".svg", ".pdf")
+PlotOption = Annotated[
+    Path | None,
+    typer.Option("--plot", help="Also draw it: .png, .svg or .pdf.", show_default=False),
+]
 
 
 def load_model(name: str) -> CausalModel:
@@ -116,85 +120,119 @@ def _number(value: str, text: str, name: str) -> float:
         ) from None
 
 
-def read_table(path: Path) -> pd.DataFrame:
-    """Give the table of a .csv, .parquet or .feather file."""
-    import pandas as pd
-
-    suffix = _format(path)
-    if path.is_dir():
-        raise VacaError(f"{path} is a folder; give a file ({', '.join(FORMATS)})")
-    if not path.exists():
-        raise VacaError(f"{path}: no such file")
-    try:
-        if suffix == ".csv":
-            return pd.read_csv(path, encoding="utf-8-sig")
-        return pd.read_parquet(path) if suffix == ".parquet" else pd.read_feather(path)
-    except UnicodeDecodeError:
-        raise VacaError(f"{path}: not UTF-8 text; save it as UTF-8") from None
-    except pd.errors.EmptyDataError:
-        raise VacaError(f"{path}: empty file; its first line must name the columns") from None
-    except pd.errors.ParserError as error:
-        raise VacaError(f"{path}: not a CSV file that can be read: {_line(error)}") from None
-    except ImportError:
-        raise
-    except (ValueError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise
-        raise VacaError(f"{path}: not a {suffix} file that can be read: {_line(error)}") from None
-
-
-def _line(error: BaseException) -> str:
-    return " ".join(str(error).split())
-
-
-def _format(path: Path) -> str:
-    suffix = path.suffix.lower()
-    if suffix not in FORMATS:
-        raise VacaError(
-            f"{path}: unknown kind of file {path.suffix!r}; end its name in {', '.join(FORMATS)}"
-        )
-    return suffix
-
-
 def check_out(path: Path | None, force: bool) -> None:
     """Refuse an output that cannot be written before any work is done."""
     if path is None:
         return
-    _format(path)
+    from vaca.tables import table_format
+
+    table_format(path)
     check_writable(path, force)
 
 
-def check_writable(path: Path, force: bool) -> None:
-    """Refuse a file that exists (unless forced) or whose folder is missing."""
+def check_writable(path: Path, force: bool, option: str = "--out") -> None:
+    """Refuse a file that exists (unless forced), or whose folder is missing or closed to us."""
     if path.is_dir():
-        raise VacaError(f"--out {path} is a folder; give the name of a file")
+        raise VacaError(f"{option} {path} is a folder; give the name of a file")
     if path.exists() and not force:
-        raise VacaError(f"--out {path} exists already; give another name, or --force to replace it")
+        raise VacaError(
+            f"{option} {path} exists already; give another name, or --force to replace it"
+        )
     if not path.parent.is_dir():
-        raise VacaError(f"--out {path}: there is no folder {path.parent}; make it first")
+        raise VacaError(f"{option} {path}: there is no folder {path.parent}; make it first")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise VacaError(
+            f"{option} {path}: the folder {path.parent} may not be written to; choose another"
+        )
 
 
-def write_table(table: pd.DataFrame, path: Path | None, *, index: bool = False) -> None:
+def check_plot(path: Path | None, force: bool) -> None:
+    """Refuse a picture that cannot be written before any work is done."""
+    if path is None:
+        return
+    if path.suffix.lower() not in PICTURES:
+        raise VacaError(f"--plot {path}: unknown kind of picture; use {', '.join(PICTURES)}")
+    check_writable(path, force, "--plot")
+
+
+def draw(picture: Any, path: Path | None) -> None:
+    """Write a picture, if one was asked for."""
+    if path is not None:
+        from vaca.plotting import save_picture
+
+        note(f"drew {save_picture(picture, path)}")
+
+
+def columns_of(names: list[str] | None, model: CausalModel, option: str) -> list[str]:
+    """Check the columns that an option names."""
+    for name in names or ():
+        if name not in model.schema_:
+            raise VacaError(
+                f"{option} {name}: there is no such column; "
+                f"{did_you_mean(name, model.schema_.columns)}"
+            )
+    return list(names or ())
+
+
+def show_table(frame: pd.DataFrame, digits: int = 4) -> None:
+    """Print a frame as a plain table that fits 80 columns."""
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(str(frame.index.name or ""), no_wrap=False, overflow="fold")
+    numeric = {name: frame[name].dtype.kind in "fiu" for name in frame.columns}
+    for name in frame.columns:
+        table.add_column(str(name).replace("_", " "), justify="right" if numeric[name] else "left")
+    for label, row in frame.iterrows():
+        table.add_row(
+            str(label),
+            *(_number_text(row[n], digits) if numeric[n] else str(row[n]) for n in frame.columns),
+        )
+    Console(highlight=False, markup=False, emoji=False).print(table)
+
+
+def _number_text(value: float, digits: int) -> str:
+    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:,.{digits}g}"
+
+
+@contextmanager
+def counting(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Give a function to call with the rows done; on a terminal it moves a progress bar."""
+    if not sys.stderr.isatty():
+        yield lambda rows: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} rows"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    ) as bar:
+        task = bar.add_task(label, total=total)
+        yield lambda rows: bar.advance(task, rows)
+
+
+def write_table(
+    table: pd.DataFrame, path: Path | None, *, index: bool = False, header: bool = True
+) -> None:
     """Write a table to a file, or as CSV to the terminal when there is no file.
 
     The file appears under its name only when it is complete.
     """
     if path is None:
         try:
-            table.to_csv(sys.stdout, index=index)
+            table.to_csv(sys.stdout, index=index, header=header)
         except BrokenPipeError:  # `vaca sample ... | head` closes the pipe early
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
-    suffix = _format(path)
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        part = Path(folder) / path.name
-        if suffix == ".csv":
-            table.to_csv(part, index=index)
-        elif suffix == ".parquet":
-            table.to_parquet(part, index=index)
-        else:
-            (table.reset_index() if index else table.reset_index(drop=True)).to_feather(part)
-        os.replace(part, path)
+    from vaca.tables import write_table as write
+
+    write(table, path, index=index)
     note(f"wrote {len(table):,} rows to {path}")
 
 

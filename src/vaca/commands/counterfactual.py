@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -12,14 +14,17 @@ from vaca.commands.common import (
     ForceOption,
     ModelArgument,
     OutOption,
+    PlotOption,
     SeedOption,
     check_out,
+    check_plot,
+    counting,
+    draw,
     load_model,
+    note,
     parse_do,
-    read_table,
-    write_table,
 )
-from vaca.errors import InterventionError
+from vaca.errors import InterventionError, VacaError
 
 
 def counterfactual(
@@ -41,21 +46,91 @@ def counterfactual(
             show_default="one answer per row",
         ),
     ] = None,
+    summary: Annotated[
+        bool,
+        typer.Option("--summary", help="One row for all draws: mean, sd, 5 and 95 %."),
+    ] = False,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Copy this column too, an id for example."),
+    ] = None,
     seed: SeedOption = None,
     out: OutOption = None,
     force: ForceOption = False,
+    plot: PlotOption = None,
+    row: Annotated[int, typer.Option(min=0, help="The row that --plot draws, counted from 0.")] = 0,
 ) -> None:
-    """Say what these very rows would have been.
+    """Say what these very rows would have been, had things differed.
 
     One row comes back for each row given, in the same order. With --draws, each row comes back
-    that many times, with the columns `row` and `draw` in front.
+    that many times, with the columns `row` and `draw` in front. Files of any size are read and
+    written piece by piece; --out appears when it is complete. Where --do can leave the range of
+    the data, a column `outside_support` says for each row whether it does.
 
     Example: vaca counterfactual loan people.csv --do age+=5 --out older.csv
     """
     check_out(out, force)
+    check_plot(plot, force)
     if not do:
         raise InterventionError("say what should have been different, for example --do age=40")
+    if summary and draws is None:
+        raise VacaError("--summary is over draws: add for example --draws 200")
     source = load_model(model)
-    table = read_table(factual)
-    answer = source.counterfactual(table, do=parse_do(do, source), draws=draws, seed=seed)
-    write_table(answer, out, index=draws is not None)
+    change = parse_do(do, source)
+    from vaca.streaming import Streamed, counterfactual_chunks, open_factual
+    from vaca.tables import TableWriter
+
+    reader = open_factual(source, factual, keep or ())
+    options: dict[str, Any] = {"draws": draws, "summary": summary, "seed": seed, "keep": keep or ()}
+    tally = Streamed()
+    with counting("answering", reader.rows) as advance:
+        pieces = counterfactual_chunks(source, reader, change, tally=tally, **options)
+        if out is None:
+            for number, (rows, answer) in enumerate(pieces):
+                if not _print(answer, number == 0):
+                    return
+                advance(rows)
+        else:
+            with TableWriter(out) as writer:
+                for rows, answer in pieces:
+                    writer.write(answer)
+                    advance(rows)
+            note(f"wrote {writer.rows:,} rows to {out}")
+    for name, count in tally.outside.items():
+        column = source.schema_[name]
+        note(
+            f"vaca: warning: {count:,} of {tally.rows * (draws or 1):,} answers set {name!r} "
+            f"outside the range of the data, {column.low:g} to {column.high:g}: extrapolation"
+        )
+    if plot is not None:
+        _plot(source, factual, change, draws, seed, row, plot)
+
+
+def _print(answer: Any, first: bool) -> bool:
+    """Write CSV to the terminal; False if nobody reads on (`vaca counterfactual ... | head`)."""
+    try:
+        answer.to_csv(sys.stdout, index=False, header=first)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
+
+
+def _plot(
+    model: Any, factual: Path, do: dict, draws: int | None, seed: int | None, row: int, path: Path
+) -> None:
+    import warnings
+
+    from vaca.errors import SupportWarning
+    from vaca.plotting import plot_person, with_levels
+    from vaca.streaming import open_factual
+
+    first = next(open_factual(model, factual).chunks(max(2000, row + 1)))
+    if row >= len(first):
+        raise VacaError(f"--row {row}: {factual} has {len(first)} rows; they are counted from 0")
+    one = first.iloc[[row]]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SupportWarning)  # said already
+        answer = model.counterfactual(one, do, draws=draws, seed=seed)
+    tables = [with_levels(table, model.schema_) for table in (one, answer, first)]
+    draw(plot_person(*tables[:2], columns=list(model.schema_), population=tables[2]), path)

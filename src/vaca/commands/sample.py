@@ -11,9 +11,14 @@ from vaca.commands.common import (
     ForceOption,
     ModelArgument,
     OutOption,
+    PlotOption,
     SeedOption,
     check_out,
+    check_plot,
+    counting,
+    draw,
     load_model,
+    note,
     parse_do,
     write_table,
 )
@@ -26,14 +31,39 @@ def sample(
     seed: SeedOption = None,
     out: OutOption = None,
     force: ForceOption = False,
+    plot: PlotOption = None,
 ) -> None:
     """Draw new rows, as things are or under an intervention.
 
     Without --do the rows are observational; with it they are what the population would look like
-    if those columns were set, for everyone, by an outside hand.
+    if those columns were set, for everyone, by an outside hand. --plot draws all pairs of columns.
 
     Example: vaca sample loan -n 1000 --do age=40 --seed 1 --out forty.csv
     """
     check_out(out, force)
+    check_plot(plot, force)
     source = load_model(model)
-    write_table(source.sample(n, do=parse_do(do, source) or None, seed=seed), out)
+    change = parse_do(do, source) or None
+    from vaca.streaming import sample_chunks
+
+    first = None
+    with counting("drawing", n) as advance:
+        pieces = sample_chunks(source, n, change, seed)
+        if out is None:
+            for number, rows in enumerate(pieces):
+                first = rows if number == 0 else first
+                write_table(rows, None, header=number == 0)
+                advance(len(rows))
+        else:
+            from vaca.tables import TableWriter
+
+            with TableWriter(out) as writer:
+                for number, rows in enumerate(pieces):
+                    first = rows if number == 0 else first
+                    writer.write(rows)
+                    advance(len(rows))
+            note(f"wrote {n:,} rows to {out}")
+    if plot is not None:
+        from vaca.plotting import plot_pairs, with_levels
+
+        draw(plot_pairs(with_levels(first, source.schema_)), plot)

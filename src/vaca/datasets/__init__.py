@@ -3,5 +3,6 @@
 from vaca.datasets.adult import adult_census
 from vaca.datasets.dataset import Dataset
 from vaca.datasets.german import german_credit
+from vaca.datasets.loans import loan_applications, loan_applications_scm
 
-__all__ = ["Dataset", "adult_census", "german_credit"]
+__all__ = ["Dataset", "adult_census", "german_credit", "loan_applications", "loan_applications_scm"]

@@ -292,11 +292,11 @@ class Ensemble(Engine):
             for k, member in enumerate(self.members_)
             for name, values in member._state().items()
         }
-        state["members"] = np.array(len(self.members_))
+        state["members"] = np.array([len(self.members_)])
         return state
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
-        count = int(state["members"])
+        count = int(state["members"][0])
         members = self._blank_members()
         if count != len(members):
             raise KeyError(f"{count} members are stored, {len(members)} are expected")

@@ -1,0 +1,83 @@
+"""`vaca do`: what an intervention does to the population."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from vaca.commands.common import (
+    DoOption,
+    ForceOption,
+    ModelArgument,
+    OutOption,
+    PlotOption,
+    check_out,
+    check_plot,
+    columns_of,
+    draw,
+    load_model,
+    parse_do,
+    show_table,
+    write_table,
+)
+from vaca.errors import InterventionError
+
+
+def do(
+    model: ModelArgument,
+    do: DoOption = None,
+    n: Annotated[int, typer.Option("-n", "--rows", min=2, help="Rows to draw.")] = 10_000,
+    on: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN", help="Show this column; may be repeated.", show_default="what changes"
+        ),
+    ] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    out: OutOption = None,
+    force: ForceOption = False,
+    plot: PlotOption = None,
+) -> None:
+    """Show what an intervention does to the population.
+
+    Prints the mean of every column (the share of every level) as things are and under --do, with
+    the difference and its standard error. Both populations share their noise, so that columns
+    that the intervention cannot reach do not change at all, and are not shown unless asked for.
+    --out keeps the rows under --do.
+
+    Example: vaca do loan --do age+=5 --on income --on savings
+    """
+    check_out(out, force)
+    check_plot(plot, force)
+    source = load_model(model)
+    change = parse_do(do, source)
+    if not change:
+        raise InterventionError("say what is done, for example --do age=40")
+    names = columns_of(on, source, "--on")
+    nodes = set(change)
+    moved = nodes.union(*(source.graph.descendants(node) for node in nodes))
+    still = [c for c in source.schema_ if source.graph.node_of(c) not in moved]
+    names = names or [c for c in source.schema_ if c not in still]
+    before, after = source.sample(n, seed=seed), source.sample(n, change, seed=seed)
+    from vaca.comparison import compare
+    from vaca.plotting import do_label
+    from vaca.schema import Schema
+
+    shown = Schema({name: source.schema_[name] for name in source.schema_ if name in names})
+    table = compare(before, after, shown, paired=True)
+    table.index.name = "mean, or share of a level"
+    table.columns = ["as is", f"do({do_label(change)})", "difference", "std. error"]
+    show_table(table)
+    if not on and still:
+        typer.echo(f"\nUnchanged, as no arrow leads there: {', '.join(still)}.")
+    for sentence in after.attrs.get("outside_support", []):
+        typer.echo(f"\nOutside the data: {sentence}. Read these numbers as an extrapolation.")
+    if out is not None:
+        write_table(after, out)
+    if plot is not None:
+        from vaca.plotting import plot_population, with_levels
+
+        labels = ("as is", f"do({do_label(change)})")
+        tables = (with_levels(t, source.schema_) for t in (before, after))
+        draw(plot_population(*tables, columns=names, labels=labels), plot)

@@ -1,0 +1,130 @@
+r"""Lower bounds on the log-evidence that a variational model can be trained on.
+
+With :math:`w_k = p(x, z_k) / q(z_k \mid x)` and :math:`z_k \sim q`:
+
+=========  ====================================================================================
+elbo       :math:`E_q \log p(x \mid z) - \beta\, KL(q \,\|\, p)`
+iwae       :math:`\log \frac1K \sum_k w_k` (Burda et al. 2016)
+dreg       the gradient of iwae, with the doubly reparametrised estimator for the posterior
+           (Tucker et al. 2019)
+piwae      posterior on iwae, likelihood on the beta-ELBO (Rainforth et al. 2018)
+=========  ====================================================================================
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+
+Objective = Literal["elbo", "iwae", "dreg", "piwae"]
+OBJECTIVES: tuple[Objective, ...] = ("elbo", "iwae", "dreg", "piwae")
+
+
+@dataclass
+class Terms:
+    """The parts of a bound for K samples of each row.
+
+    Attributes
+    ----------
+    z : Tensor
+        The samples, still attached to the posterior.
+    log_likelihood, log_prior, log_posterior : Tensors of shape (K, rows)
+    kl : Tensor of shape (rows,)
+        KL(q || p), in closed form.
+    """
+
+    z: Tensor
+    log_likelihood: Tensor
+    log_prior: Tensor
+    log_posterior: Tensor
+    kl: Tensor
+
+
+class Variational(Protocol):
+    """What an objective asks of a network."""
+
+    def terms(
+        self, x: Tensor, k: int, generator: torch.Generator | None, *, stop: bool = False
+    ) -> Terms:
+        """Draw K samples from the posterior; ``stop`` cuts the gradient of log q's parameters."""
+        ...
+
+    def encoder_parameters(self) -> Sequence[nn.Parameter]:
+        """Parameters of the posterior."""
+        ...
+
+    def decoder_parameters(self) -> Sequence[nn.Parameter]:
+        """Parameters of the likelihood."""
+        ...
+
+
+def importance_bound(terms: Terms) -> Tensor:
+    r""":math:`\log \frac1K \sum_k w_k` for each row; shape (rows,)."""
+    log_w = terms.log_likelihood + terms.log_prior - terms.log_posterior
+    return torch.logsumexp(log_w, 0) - math.log(len(log_w))
+
+
+def loss(
+    net: Variational,
+    x: Tensor,
+    objective: Objective,
+    *,
+    k: int = 1,
+    beta: float = 1.0,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Minus the bound, averaged over rows.
+
+    For ``piwae`` the gradients are written into the parameters here, since they come from two
+    bounds, and the value returned carries none.
+
+    Parameters
+    ----------
+    net : Variational
+    x : Tensor
+        Rows in the layout of the network.
+    objective : {"elbo", "iwae", "dreg", "piwae"}
+    k : int
+        Samples for each row.
+    beta : float
+        Weight of the KL term (elbo, piwae).
+    """
+    if objective == "elbo":
+        t = net.terms(x, k, generator)
+        return -(t.log_likelihood.mean(0) - beta * t.kl).mean()
+    if objective == "iwae":
+        return -importance_bound(net.terms(x, k, generator)).mean()
+    if objective == "dreg":
+        t = net.terms(x, k, generator, stop=True)
+        log_w = t.log_likelihood + t.log_prior - t.log_posterior
+        share = torch.softmax(log_w.detach(), 0)
+        if t.z.requires_grad:
+            # The path through z counts with the square of the share, all else with the share.
+            t.z.register_hook(lambda g: g * share.view(share.shape[0], *_spread(g, share)))
+        return -(share * log_w).sum(0).mean()
+    if objective == "piwae":
+        t = net.terms(x, k, generator)
+        encoder, decoder = list(net.encoder_parameters()), list(net.decoder_parameters())
+        bound = -importance_bound(t).mean()
+        beta_bound = -(t.log_likelihood.mean(0) - beta * t.kl).mean()
+        _accumulate(bound, encoder, keep=True)
+        _accumulate(beta_bound, decoder, keep=False)
+        return beta_bound.detach()
+    raise ValueError(f"objective is one of {OBJECTIVES}; got {objective!r}")
+
+
+def _spread(g: Tensor, share: Tensor) -> list[int]:
+    """Shape that lines the rows of ``share`` up with those of z, (K, nodes, rows, latent)."""
+    return [share.shape[1] if axis == 2 else 1 for axis in range(1, g.dim())]
+
+
+def _accumulate(value: Tensor, parameters: list[nn.Parameter], *, keep: bool) -> None:
+    gradients = torch.autograd.grad(value, parameters, retain_graph=keep, allow_unused=True)
+    for parameter, gradient in zip(parameters, gradients, strict=True):
+        if gradient is not None:
+            parameter.grad = gradient if parameter.grad is None else parameter.grad + gradient
