@@ -226,6 +226,16 @@ def test_without_floor_nothing_else_changes():
     assert without["floor"].isna().all()
 
 
+def test_floor_of_an_earlier_evaluation_is_the_same():
+    truth = scms.load("chain-lin")
+    model = Wrong(truth, "x1", "x2", 0.3)
+    whole = evaluate(model, truth, seed=2, **CHEAP)
+    lent = evaluate(model, truth, seed=2, floor=evaluate(truth, truth, seed=2, **CHEAP), **CHEAP)
+    pd.testing.assert_frame_equal(whole, lent)
+    with pytest.raises(VacaError, match="given as floor has no row"):
+        evaluate(model, truth, floor=evaluate(truth, truth, "published", **CHEAP), **CHEAP)
+
+
 def test_scale_comes_from_the_training_rows():
     truth = scms.load("chain-lin")
     data = truth.sample(500, seed=0)

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from vaca.errors import VacaError
-from vaca.experiments.execute import execute
+from vaca.experiments.execute import _floors, execute
 from vaca.experiments.recipes import edit_graph, recipe
 from vaca.experiments.run import Run, Store
 from vaca.experiments.runner import Watcher, attempt, run_all
@@ -116,6 +116,14 @@ def test_execute_is_repeatable_and_depends_on_the_seeds():
     assert floor == pytest.approx(0.0, abs=1e-9)
     assert value > 1.0
     assert report["validation_mmd"] > 0
+
+
+def test_floors_are_the_same_whether_kept_or_not():
+    runs = [small(model=model, seed=s) for s in (0, 1) for model in ("truth", BLIND, "truth")]
+    kept = [execute(run)["scores"] for run in runs]
+    for run, scores in zip(runs, kept, strict=True):
+        _floors.clear()
+        assert execute(run)["scores"] == scores
 
 
 def test_execute_with_a_hidden_cause():

@@ -44,6 +44,7 @@ def made_up(run: Run) -> dict:
         "parameters": int(rng.integers(100, 9999)),
         "epochs": 10,
         "fit_seconds": float(rng.gamma(2.0)),
+        "fit_cpu_seconds": float(rng.gamma(2.0)),
         "validation_mmd": float(rng.gamma(2.0)),
     }
 

@@ -97,7 +97,7 @@ def evaluate(
     rows: int | None = None,
     resamples: int = 10,
     factuals: int = 2500,
-    floor: bool = True,
+    floor: bool | Evaluation = True,
 ) -> Evaluation:
     """Score a model's observational, interventional and counterfactual answers against the truth.
 
@@ -122,8 +122,10 @@ def evaluate(
         Pairs of 1000 rows over which MMD is averaged (``paper`` only).
     factuals : int
         Rows whose counterfactuals are scored.
-    floor : bool
-        Also score the truth in the model's place. Without it, ``floor`` and ``ratio`` are NaN.
+    floor : bool or Evaluation
+        Also score the truth in the model's place. Without it, ``floor`` and ``ratio`` are NaN. An
+        earlier evaluation with the same truth, data, seed and sizes lends its floor, which does
+        not depend on the model.
 
     Returns
     -------
@@ -151,7 +153,7 @@ def evaluate(
     space = _Space(truth, training)
     reference = _Side("the truth", truth, truth.schema_, streams[1])
     answers = [_Side("the model", model, truth.schema_, streams[2])]
-    if floor:
+    if floor is True:
         answers.append(_Side("the truth", truth, truth.schema_, streams[3]))
     u = truth.noise(factuals, streams[4])
     x = truth.simulate(u, {})
@@ -174,7 +176,26 @@ def evaluate(
             table += _ask_counterfactual(question, true_answer, answers, space, chances)
     if protocol == "paper":
         table += chances.effects(len(answers))
+    if isinstance(floor, Evaluation):
+        _lend(floor, table)
     return _tidy(table, protocol)
+
+
+def _lend(earlier: Evaluation, table: list[dict[str, Any]]) -> None:
+    """Fill in the floors of an earlier evaluation."""
+    names = ["query", "intervention", "metric"]
+    known = dict(
+        zip(earlier[names].itertuples(index=False, name=None), earlier["floor"], strict=True)
+    )
+    for row in table:
+        key = tuple(row[name] for name in names)
+        if key not in known:
+            raise VacaError(
+                f"the evaluation given as floor has no row for {key}; it must have the same truth, "
+                "data, seed and sizes"
+            )
+        row["floor"] = known[key]
+        row["ratio"] = _ratio(row["value"], row["floor"])
 
 
 def _check_sizes(**sizes: int) -> None:

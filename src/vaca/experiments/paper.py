@@ -63,8 +63,8 @@ def _boxes(reports: Reports, what: str) -> dict[str, dict[str, list[float]]]:
 
 
 def _time_show(reports: Reports, options: Options) -> list[Table | Picture]:
-    figure = box(_boxes(reports, "fit_seconds"), ylabel="seconds to fit")
-    caption = "Wall-clock seconds to fit 5000 rows, one thread, over equations and seeds."
+    figure = box(_boxes(reports, "fit_cpu_seconds"), ylabel="CPU seconds to fit")
+    caption = "CPU seconds to fit 5000 rows, one thread, over equations and seeds."
     return [Picture("figure-time", "Training time", figure, caption)]
 
 
