@@ -23,7 +23,7 @@ import pandas as pd
 
 from vaca.errors import InterventionError, SchemaError, SupportWarning, did_you_mean
 from vaca.graph import CausalGraph
-from vaca.schema import Columns, Schema
+from vaca.schema import Columns, Schema, _first
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ class Intervention:
                 gone = index.difference(part.index)
                 if len(gone):
                     raise InterventionError(
-                        f"do on {column!r}: the Series has no value for row {gone[0]!r}"
+                        f"do on {column!r}: the Series has no value for row {_first(gone)!r}"
                     )
                 part = part.reindex(index)
             if pd.api.types.is_list_like(part):

@@ -435,6 +435,11 @@ def _plain(values: Iterable[Any]) -> list[Any]:
     return [v.item() if isinstance(v, np.generic) else v for v in values]
 
 
+def _first(index: pd.Index) -> Any:
+    """The first label, plain, so that a message says `row 1` with any numpy."""
+    return _plain(index[:1])[0]
+
+
 def _encode_levels(name: str, column: Column, series: pd.Series) -> np.ndarray:
     if isinstance(series.dtype, pd.CategoricalDtype):
         positions = _match(column, _plain(series.dtype.categories))
@@ -446,7 +451,7 @@ def _encode_levels(name: str, column: Column, series: pd.Series) -> np.ndarray:
     if unseen.any():
         bad = series[unseen]
         raise SchemaError(
-            f"column {name!r}, row {bad.index[0]!r}: {_plain([bad.iloc[0]])[0]!r} is not one of "
+            f"column {name!r}, row {_first(bad.index)!r}: {_plain([bad.iloc[0]])[0]!r} is not one of "
             f"its levels ({int(unseen.sum())} such row(s)); "
             + did_you_mean(bad.iloc[0], column.levels)
         )
@@ -466,7 +471,7 @@ def _encode_numbers(name: str, column: Column, series: pd.Series) -> np.ndarray:
         bad = series[converted.isna().to_numpy()]
         if len(bad):
             raise SchemaError(
-                f"column {name!r} is {column.kind}, but row {bad.index[0]!r} holds "
+                f"column {name!r} is {column.kind}, but row {_first(bad.index)!r} holds "
                 f"{bad.iloc[0]!r} ({len(bad)} such row(s)); a number is needed"
             )
         values = converted.to_numpy(dtype=float)
@@ -475,7 +480,7 @@ def _encode_numbers(name: str, column: Column, series: pd.Series) -> np.ndarray:
         wrong = (values < 0) | (values != np.rint(values))
         if wrong.any():
             raise SchemaError(
-                f"column {name!r} is a count, but row {series.index[wrong][0]!r} holds "
+                f"column {name!r} is a count, but row {_first(series.index[wrong])!r} holds "
                 f"{values[wrong][0]:g} ({int(wrong.sum())} such row(s)); whole numbers >= 0 are "
                 "needed, or the kind 'continuous'"
             )
@@ -490,7 +495,7 @@ def _check_finite(name: str, values: np.ndarray, index: pd.Index) -> None:
     if wrong.any():
         raise SchemaError(
             f"column {name!r} has {int(wrong.sum())} infinite or missing value(s), the first in "
-            f"row {index[wrong][0]!r}; remove or replace them"
+            f"row {_first(index[wrong])!r}; remove or replace them"
         )
 
 
