@@ -21,7 +21,7 @@ def whole_matrix_mmd(x: np.ndarray, y: np.ndarray) -> float:
     squared = ((pooled[:, None, :] - pooled[None, :, :]) ** 2).sum(-1)
     total = len(pooled)
     base = squared.sum() / (total * total - total)
-    kernel = sum(np.exp(-squared / (base * s)) for s in (0.25, 0.5, 1.0, 2.0, 4.0))
+    kernel = np.sum([np.exp(-squared / (base * s)) for s in (0.25, 0.5, 1.0, 2.0, 4.0)], axis=0)
     n = len(x)
     return float((kernel[:n, :n] + kernel[n:, n:] - kernel[:n, n:] - kernel[n:, :n]).mean())
 
