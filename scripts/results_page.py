@@ -1,9 +1,10 @@
 """Write docs/results.md, and the results in the README, from what is stored.
 
-- results/*.md: the tables of accuracy; results/summary.md is the part that the README shows;
+- results/runs: the reports of the runs of `vaca reproduce`, from which the tables of accuracy are
+  made;
 - benchmarks/results/*.md: the tables of speed and memory.
 
-Nothing is computed here: the page is a function of those files.
+Nothing is measured here: the page is a function of those files.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ import json
 import re
 from pathlib import Path
 
+from vaca.experiments import page as experiments_page
+from vaca.experiments.run import Store
+
 ROOT = Path(__file__).parents[1]
-ACCURACY = ROOT / "results"
+RUNS = Store(ROOT / "results" / "runs")
 SPEED = ROOT / "benchmarks" / "results"
 BEGIN = "<!-- results: begin (written by `make results-page`) -->"
 END = "<!-- results: end -->"
@@ -25,10 +29,12 @@ def tables(folder: Path) -> list[str]:
 
 def page() -> str:
     parts = ["# Results", "Written by `make results-page` from the results that are stored."]
-    for title, folder in (("Accuracy", ACCURACY), ("Speed and memory", SPEED)):
-        found = tables(folder)
-        if found:
-            parts += [f"## {title}", *found]
+    accuracy = experiments_page.accuracy(RUNS).strip()
+    if accuracy:
+        parts.append(accuracy)
+    found = tables(SPEED)
+    if found:
+        parts += ["## Speed and memory", *found]
     return "\n\n".join(parts) + "\n"
 
 
@@ -45,15 +51,17 @@ def bars() -> str:
 
 
 def summary() -> str:
-    path = ACCURACY / "summary.md"
-    parts = [path.read_text(encoding="utf-8").strip()] if path.exists() else []
-    parts += [bars()] if bars() else []
+    parts = [part for part in (experiments_page.summary(RUNS), bars()) if part]
     parts.append("All tables: [docs/results.md](docs/results.md).")
     return "\n\n".join(parts)
 
 
 def main() -> None:
     (ROOT / "docs" / "results.md").write_text(page(), encoding="utf-8")
+    images = ROOT / "docs" / "images" / "results"
+    for picture in experiments_page.pictures(RUNS):
+        images.mkdir(parents=True, exist_ok=True)
+        (images / f"{picture.name}.png").write_bytes(picture.png())
     readme = ROOT / "README.md"
     text = readme.read_text(encoding="utf-8")
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.DOTALL)

@@ -7,8 +7,6 @@ import signal
 import time
 from pathlib import Path
 
-import numpy as np
-
 from vaca.model import CausalModel
 
 

@@ -55,7 +55,9 @@ def literal_published(model, truth, data, nodes, seed, rows, factuals):
     sd = {c: math.sqrt(sum((v - mean[c]) ** 2 for v in data[c]) / len(data)) for c in columns}
 
     def scaled(x, names):
-        return np.array([[(x[c][i] - mean[c]) / sd[c] for c in names] for i in range(len(x[names[0]]))])
+        return np.array(
+            [[(x[c][i] - mean[c]) / sd[c] for c in names] for i in range(len(x[names[0]]))]
+        )
 
     def mmd(x, y):
         """Squared MMD, biased V-statistic, sum of 5 kernels, mean squared distance as bandwidth."""
@@ -222,6 +224,16 @@ def test_without_floor_nothing_else_changes():
     without = evaluate(truth, truth, floor=False, **CHEAP)
     assert with_floor["value"].tolist() == without["value"].tolist()
     assert without["floor"].isna().all()
+
+
+def test_floor_of_an_earlier_evaluation_is_the_same():
+    truth = scms.load("chain-lin")
+    model = Wrong(truth, "x1", "x2", 0.3)
+    whole = evaluate(model, truth, seed=2, **CHEAP)
+    lent = evaluate(model, truth, seed=2, floor=evaluate(truth, truth, seed=2, **CHEAP), **CHEAP)
+    pd.testing.assert_frame_equal(whole, lent)
+    with pytest.raises(VacaError, match="given as floor has no row"):
+        evaluate(model, truth, floor=evaluate(truth, truth, "published", **CHEAP), **CHEAP)
 
 
 def test_scale_comes_from_the_training_rows():

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from vaca.errors import VacaError
-from vaca.experiments.execute import execute
+from vaca.experiments.execute import _floors, execute
 from vaca.experiments.recipes import edit_graph, recipe
 from vaca.experiments.run import Run, Store
 from vaca.experiments.runner import Watcher, attempt, run_all
@@ -118,6 +118,14 @@ def test_execute_is_repeatable_and_depends_on_the_seeds():
     assert report["validation_mmd"] > 0
 
 
+def test_floors_are_the_same_whether_kept_or_not():
+    runs = [small(model=model, seed=s) for s in (0, 1) for model in ("truth", BLIND, "truth")]
+    kept = [execute(run)["scores"] for run in runs]
+    for run, scores in zip(runs, kept, strict=True):
+        _floors.clear()
+        assert execute(run)["scores"] == scores
+
+
 def test_execute_with_a_hidden_cause():
     report = execute(small(scm="confounded:1"))
     assert report["scores"]["paper"]["cf_mse"][1] == pytest.approx(0.0, abs=1e-9)
@@ -170,7 +178,8 @@ import sys
 from vaca.experiments import Run, Store, run_all
 if __name__ == "__main__":
     small = dict(train=200, validation=50, factuals=50, rows=200, resamples=1, protocols=("paper",))
-    runs = [Run("collider-lin", "tests.experiment_models:blind", seed=s, config={"seconds": w}, **small)
+    blind = "tests.experiment_models:blind"
+    runs = [Run("collider-lin", blind, seed=s, config={"seconds": w}, **small)
             for s, w in [(0, 0.0), (1, 60.0)]]
     outcome = run_all(runs, Store(sys.argv[1]), workers=2)
     print(len(outcome.done), "done", flush=True)

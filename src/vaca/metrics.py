@@ -334,7 +334,7 @@ def _norms(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def unpaired_norm_sd(x: ArrayLike, y: ArrayLike, *, nodes: int | None = None) -> float:
-    r"""Sd over rows of :math:`\lVert y_j - x_j\rVert / d` where row j of the two have nothing in common.
+    r"""Sd over rows of :math:`\lVert y_j - x_j\rVert / d`, where rows j have nothing in common.
 
     The published StdE averages this value in with the squared differences of the sds. It is far
     from zero for a perfect model, so it is kept for comparison with published numbers only.

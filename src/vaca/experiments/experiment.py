@@ -108,7 +108,9 @@ def parse_seeds(text: str) -> tuple[int, ...]:
             return tuple(range(low, high + 1))
         count = int(text)
     except ValueError:
-        raise VacaError(f"--seeds {text}: write a count (5), a range (0-4) or a list (0,3)") from None
+        raise VacaError(
+            f"--seeds {text}: write a count (5), a range (0-4) or a list (0,3)"
+        ) from None
     if count < 1:
         raise VacaError(f"--seeds {text}: at least one seed is needed")
     return tuple(range(count))
@@ -121,7 +123,9 @@ def find(name: str, experiments: Mapping[str, Experiment]) -> Experiment:
     return experiments[name]
 
 
-def write_outputs(folder: Path, name: str, title: str, shown: Shown, introduction: str) -> list[Path]:
+def write_outputs(
+    folder: Path, name: str, title: str, shown: Shown, introduction: str
+) -> list[Path]:
     """Write tables (CSV, Markdown, LaTeX), pictures (PNG) and one HTML page; gives the files."""
     folder.mkdir(parents=True, exist_ok=True)
     files: list[Path] = []

@@ -69,7 +69,7 @@ def fairness_scores(run: Run) -> dict[str, Any]:
             )
             measured = {
                 "acc": accuracy_score(true, predicted),
-                "f1": f1_score(true, predicted, pos_label=dataset.positive),
+                "f1": f1_score(true == dataset.positive, predicted == dataset.positive),
                 "uf": result.unfairness,
             }
             for measure, value in measured.items():

@@ -151,7 +151,9 @@ def box(values: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: str) -> 
         for patch, colour in zip(boxes["boxes"], COLOURS, strict=False):
             patch.set_facecolor(colour + "55")
             patch.set_edgecolor(colour)
-        axis.set_xticks(range(1, len(names) + 1), [label(n) for n in names], rotation=25, fontsize=8)
+        axis.set_xticks(
+            range(1, len(names) + 1), [label(n) for n in names], rotation=25, fontsize=8
+        )
         axis.set_title(graph, fontsize=10)
         axis.set_ylabel(ylabel)
         axis.set_yscale("log")

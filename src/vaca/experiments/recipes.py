@@ -104,7 +104,12 @@ RECIPES: dict[str, Recipe] = {
         "MultiCVAE", _paper("multicvae", "MultiCVAE"), "MultiCVAE", {"epochs": 20}
     ),
     "carefl-paper": Recipe("CAREFL", _paper("carefl", "CAREFL"), "CAREFL", {"epochs": 20}),
-    "vaca-paper": Recipe("VACA (paper)", _paper("vaca", "VACA"), "VACA", {"epochs": 20}),
+    "vaca-paper": Recipe(
+        "VACA (paper)",
+        _paper("vaca", "VACA"),
+        "VACA",
+        {"epochs": 40, "validation_samples": 5, "validate_every": 10},
+    ),
     "vaca": Recipe("VACA (default)", _default("vaca", "VACA"), quick={"steps": 300}),
     "flow": Recipe("CausalFlow", _default("causal_flow", "CausalFlow"), quick={"steps": 300}),
     "additive": Recipe("AdditiveNoise", _default("additive_noise", "AdditiveNoise")),

@@ -15,7 +15,7 @@ import sys
 import time
 import traceback
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -180,7 +180,7 @@ def _keep(
         watcher.failed(run, result["error"])
 
 
-Answers = Iterator[tuple[Run, dict[str, Any]]]
+Answers = Generator[tuple[Run, dict[str, Any]], None, None]
 
 
 # ---------------------------------------------------------------------- local processes

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -16,7 +17,15 @@ from vaca.evaluation import METRICS
 from vaca.experiments.recipes import RECIPES, recipe
 from vaca.experiments.tables import Cell, Table, Tone, number
 
-__all__ = ["TITLES", "best_published", "published", "results_table", "score_frame"]
+__all__ = [
+    "TITLES",
+    "Comparison",
+    "best_published",
+    "compare",
+    "published",
+    "results_table",
+    "score_frame",
+]
 
 TITLES = {
     "obs_mmd": "Obs. MMD",
@@ -33,17 +42,16 @@ NOT_COMPARABLE = {
     "chain-nadd": "†",
     "adult": "‡",
 }
-NOTES = (
-    "† The published rows were made with the equations of chain-lin, so they answer another "
-    "question.",
-    "‡ The published adult cells score the wrong columns (node numbers were used as numbers of "
-    "one-hot columns), so they answer another question.",
-)
+NOTES = {
+    "†": "The published rows were made with the equations of chain-lin: another question.",
+    "‡": "The published adult cells score the wrong columns (numbers of nodes were used as numbers "
+    "of one-hot columns): another question.",
+}
 
 
 @cache
 def published() -> pd.DataFrame:
-    """The published table: one row for each (scm, model, metric), with ``mean`` and ``sd`` (x100)."""
+    """The published table: one row for each (scm, model, metric), with mean and sd (x100)."""
     text = resources.files("vaca.experiments").joinpath("published_results.csv").read_text("utf-8")
     lines = [line.split(",") for line in text.strip().splitlines()]
     rows = []
@@ -57,16 +65,30 @@ def published() -> pd.DataFrame:
     return pd.DataFrame(rows, columns=head)
 
 
-def best_published(scm: str, metric: str, model: str | None = None) -> tuple[str, float, float]:
-    """Who published the best (or a given model's) figure, its mean and its sd; NaN if nobody did."""
-    table = published()
-    rows = table[(table["scm"] == scm) & (table["metric"] == metric)]
+@cache
+def _published_cells() -> dict[tuple[str, str], dict[str, tuple[float, float]]]:
+    """(scm, metric) -> model -> mean and sd."""
+    cells: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
+    for row in published().itertuples(index=False):
+        cells.setdefault((row.scm, row.metric), {})[row.model] = (row.mean, row.sd)
+    return cells
+
+
+def best_published(
+    scm: str, metric: str, model: str | None = None, floor: float = 0.0
+) -> tuple[str, float, float]:
+    """Who published the best (or a given model's) figure, its mean and its sd; NaN if nobody did.
+
+    The best is the lowest; of the published StdE, the one nearest to the floor.
+    """
+    found = _published_cells().get((scm, metric), {})
     if model is not None:
-        rows = rows[rows["model"] == model]
-    if rows.empty:
+        found = {name: cell for name, cell in found.items() if name == model}
+    if not found:
         return "", float("nan"), float("nan")
-    best = rows.loc[rows["mean"].idxmin()]
-    return str(best["model"]), float(best["mean"]), float(best["sd"])
+    target = floor if metric == "int_std_e" else 0.0
+    who = min(found, key=lambda name: abs(found[name][0] - target))
+    return who, *found[who]
 
 
 def score_frame(reports: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
@@ -123,6 +145,75 @@ def verdict(mean: float, sd: float | None, count: int, other: float, other_sd: f
     return "better" if mean < other else "worse"
 
 
+@dataclass(frozen=True)
+class Comparison:
+    """One of our cells beside the published one."""
+
+    scm: str
+    model: str
+    metric: str
+    mean: float
+    sd: float | None
+    seeds: int
+    floor: float
+    who: str
+    published: float
+    published_sd: float
+    tone: Tone
+
+
+@dataclass
+class _Cell:
+    """The seeds of one (scm, model, metric): value and floor of each."""
+
+    values: dict[int, float]
+    floors: dict[int, float]
+
+    def mean(self) -> float:
+        return float(np.mean(list(self.values.values())))
+
+    def sd(self) -> float | None:
+        return spread(list(self.values.values()))
+
+    def floor(self) -> float:
+        floors = [floor for floor in self.floors.values() if not math.isnan(floor)]
+        return float(np.mean(floors)) if floors else float("nan")
+
+
+def _gather(frame: pd.DataFrame, protocol: str) -> dict[tuple[str, str, str], _Cell]:
+    cells: dict[tuple[str, str, str], _Cell] = {}
+    columns = ["protocol", "scm", "model", "metric", "seed", "value", "floor"]
+    for known, scm, model, metric, seed, value, floor in frame[columns].itertuples(index=False):
+        if known == protocol:
+            cell = cells.setdefault((scm, model, metric), _Cell({}, {}))
+            cell.values[seed], cell.floors[seed] = value, floor
+    return cells
+
+
+def compare(
+    reports: Iterable[Mapping[str, Any]], scms: Sequence[str], models: Sequence[str]
+) -> Iterator[Comparison]:
+    """Every comparable cell (protocol ``published``) beside the published one."""
+    for (scm, model, metric), cell in _gather(score_frame(reports), "published").items():
+        if scm in scms and model in models:
+            found = _compare(scm, model, metric, cell)
+            if found.tone != "none":
+                yield found
+
+
+def _compare(scm: str, model: str, metric: str, cell: _Cell) -> Comparison:
+    mean, sd, floor, seeds = cell.mean(), cell.sd(), cell.floor(), len(cell.values)
+    of = RECIPES[model].published if model in RECIPES else None
+    who, other, other_sd = best_published(scm, metric, of, floor)
+    tone: Tone = "none"
+    if who and scm not in NOT_COMPARABLE:
+        if metric == "int_std_e":  # a perfect model scores the floor, not zero
+            tone = verdict(abs(mean - floor), sd, seeds, abs(other - floor), other_sd)
+        else:
+            tone = verdict(mean, sd, seeds, other, other_sd)
+    return Comparison(scm, model, metric, mean, sd, seeds, floor, who, other, other_sd, tone)
+
+
 def results_table(
     reports: Iterable[Mapping[str, Any]], protocol: str, scms: Sequence[str], models: Sequence[str]
 ) -> Table:
@@ -138,21 +229,20 @@ def results_table(
     scms, models : sequence of str
         Which rows, in which order.
     """
-    frame = score_frame(reports)
-    frame = frame[frame["protocol"] == protocol]
+    reports = list(reports)
+    cells = _gather(score_frame(reports), protocol)
+    sizes = {(r["run"]["scm"], r["run"]["model"]): r.get("parameters") for r in reports}
     rows: list[tuple[Cell, ...]] = []
     for scm in scms:
-        part = frame[frame["scm"] == scm]
-        for model in models:
-            mine = part[part["model"] == model]
-            if mine.empty:
-                continue
-            rows.append(_our_row(scm, model, mine, protocol))
+        present = [m for m in models if any((scm, m, metric) in cells for metric in METRICS)]
+        for model in present:
+            mine = {m: cells[scm, model, m] for m in METRICS if (scm, model, m) in cells}
+            rows.append(_our_row(scm, model, mine, protocol, sizes.get((scm, model))))
         if protocol == "published":
             rows += _published_rows(scm)
-        if not part.empty:
-            rows.append(_floor_row(scm, part))
-    notes = [n for n, mark in zip(NOTES, ("†", "‡"), strict=True) if _uses(scms, mark)]
+        if present:
+            rows.append(_floor_row(scm, [cells.get((scm, m, x)) for x in METRICS for m in present]))
+    notes = [f"{mark} {note}" for mark, note in NOTES.items() if _uses(scms, mark)]
     compared = "published figures" if protocol == "published" else "nothing: see the ratio to floor"
     return Table(
         title=f"Results, protocol {protocol}",
@@ -168,57 +258,57 @@ def _uses(scms: Sequence[str], mark: str) -> bool:
     return any(NOT_COMPARABLE.get(scm) == mark for scm in scms)
 
 
-def _our_row(scm: str, model: str, mine: pd.DataFrame, protocol: str) -> tuple[Cell, ...]:
+def _our_row(
+    scm: str, model: str, mine: Mapping[str, _Cell], protocol: str, parameters: int | None
+) -> tuple[Cell, ...]:
     cells = [Cell(text=scm), Cell(text=label(model))]
     for metric in METRICS:
-        part = mine[mine["metric"] == metric].drop_duplicates("seed")
-        if part.empty:
+        if metric not in mine:
             cells.append(Cell(text="-"))
             continue
-        values = part["value"].tolist()
-        mean, sd, floor = float(np.mean(values)), spread(values), float(part["floor"].mean())
-        notes = [f"floor {number(floor)}"]
-        if floor > 1e-6:
-            notes.append(f"ratio {number(mean / floor)}")
-        tone: Tone = "none"
-        if protocol == "published":
-            of = RECIPES[model].published if model in RECIPES else None
-            who, other, other_sd = best_published(scm, metric, of)
-            if who:
-                notes.insert(0, f"published {who} {number(other)} ± {number(other_sd)}")
-                if scm not in NOT_COMPARABLE:
-                    tone = verdict(mean, sd, len(values), other, other_sd)
-        cells.append(Cell(mean, sd, tone=tone, note="; ".join(notes)))
-    sizes = mine["parameters"].dropna()
-    cells.append(Cell(text=f"{int(sizes.iloc[0])}" if len(sizes) else "-"))
-    cells.append(Cell(text=str(mine["seed"].nunique())))
-    return tuple(cells)
+        found = _compare(scm, model, metric, mine[metric])
+        notes = [f"floor {number(found.floor)}"]
+        if found.floor > 1e-6:
+            notes.append(f"ratio {number(found.mean / found.floor)}")
+        if protocol == "published" and found.who:
+            told = f"{number(found.published)} ± {number(found.published_sd)}"
+            notes.insert(0, f"published {found.who} {told}")
+        tone: Tone = found.tone if protocol == "published" else "none"
+        cells.append(Cell(found.mean, found.sd, tone=tone, note="; ".join(notes)))
+    seeds = {seed for cell in mine.values() for seed in cell.values}
+    cells.append(Cell(text="-" if parameters is None else str(parameters)))
+    return (*cells, Cell(text=str(len(seeds))))
 
 
 def _published_rows(scm: str) -> list[tuple[Cell, ...]]:
-    table = published()
+    sizes = published().drop_duplicates(["scm", "model"]).set_index(["scm", "model"])["parameters"]
     rows = []
     mark = NOT_COMPARABLE.get(scm, "")
+    known = _published_cells()
     for model in ("MultiCVAE", "CAREFL", "VACA"):
-        part = table[(table["scm"] == scm) & (table["model"] == model)].set_index("metric")
-        if part.empty:
+        if (scm, METRICS[0]) not in known:
             continue
         cells = [Cell(text=scm), Cell(text=f"{model}, published", mark=mark)]
-        cells += [
-            Cell(float(part.at[m, "mean"]), float(part.at[m, "sd"]), mark=mark) for m in METRICS
-        ]
-        cells += [Cell(text=str(int(part["parameters"].iloc[0]))), Cell(text=str(PUBLISHED_SEEDS))]
+        cells += [Cell(*known[scm, metric][model], mark=mark) for metric in METRICS]
+        cells += [Cell(text=str(int(sizes[scm, model]))), Cell(text=str(PUBLISHED_SEEDS))]
         rows.append(tuple(cells))
     return rows
 
 
-def _floor_row(scm: str, part: pd.DataFrame) -> tuple[Cell, ...]:
-    cells = [Cell(text=scm), Cell(text="floor (truth)")]
-    for metric in METRICS:
-        # The floor of a seed is the same whatever the model was.
-        floors = part[part["metric"] == metric].groupby("seed")["floor"].mean().dropna().tolist()
-        cells.append(Cell(float(np.mean(floors)), spread(floors)) if floors else Cell(text="-"))
-    return (*cells, Cell(text=""), Cell(text=str(part["seed"].nunique())))
+def _floor_row(scm: str, cells: Sequence[_Cell | None]) -> tuple[Cell, ...]:
+    """The floor of each metric; that of a seed is the same whatever the model was."""
+    row = [Cell(text=scm), Cell(text="floor (truth)")]
+    each = len(cells) // len(METRICS)
+    seeds: set[int] = set()
+    for i in range(len(METRICS)):
+        floors: dict[int, float] = {}
+        for cell in cells[i * each : (i + 1) * each]:
+            if cell is not None:
+                floors.update({s: f for s, f in cell.floors.items() if not math.isnan(f)})
+        seeds |= set(floors)
+        values = list(floors.values())
+        row.append(Cell(float(np.mean(values)), spread(values)) if values else Cell(text="-"))
+    return (*row, Cell(text=""), Cell(text=str(len(seeds))))
 
 
 def label(model: str) -> str:

@@ -152,7 +152,8 @@ _STYLE = """
 body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem;
   color: #1d2430; background: #fff; }
 h1, h2 { line-height: 1.2; } figure { margin: 1.5rem 0; overflow-x: auto; }
-table { border-collapse: collapse; font-size: 13px; } caption { text-align: left; padding: .4rem 0; }
+table { border-collapse: collapse; font-size: 13px; }
+caption { text-align: left; padding: .4rem 0; }
 th, td { padding: .25rem .6rem; border-bottom: 1px solid #dde2ea; text-align: right;
   vertical-align: top; white-space: nowrap; }
 th { border-bottom: 2px solid #5a6577; position: sticky; top: 0; background: #fff; }
@@ -170,7 +171,9 @@ def to_html(title: str, parts: Sequence[Table | str], introduction: str = "") ->
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f"<title>{html.escape(title)}</title>\n<style>\n{_STYLE}\n</style></head>\n"
-        f"<body><h1>{html.escape(title)}</h1>\n{introduction}\n" + "\n".join(body) + "</body></html>\n"
+        f"<body><h1>{html.escape(title)}</h1>\n{introduction}\n"
+        + "\n".join(body)
+        + "</body></html>\n"
     )
 
 

@@ -46,7 +46,7 @@ class Marginal(CausalModel):
 
 
 def long_chain(length: str) -> CausalModel:
-    """x1 -> x2 -> ... -> xn: each a bent copy of the one before, with noise of a third of its sd."""
+    """x1 -> x2 -> ... -> xn: each a bent copy of the one before, and noise of a third of its sd."""
     n = int(_number(length, "long-chain", low=2, high=100))
     equations: dict[str, Callable[..., np.ndarray]] = {"x1": lambda u: u}
     equations |= {f"x{i}": _step(f"x{i - 1}") for i in range(2, n + 1)}

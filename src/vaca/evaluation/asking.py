@@ -1,0 +1,204 @@
+"""Ask a model and the truth the same questions, and score the answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from vaca.errors import VacaError, did_you_mean
+from vaca.evaluation.questions import SIGMAS, Question, choose_nodes, interventions_on
+from vaca.evaluation.scorer import Scorer
+from vaca.evaluation.sides import Side, Space
+from vaca.evaluation.table import Evaluation, make_row, ratio_to
+from vaca.model import CausalModel
+from vaca.schema import Columns
+
+__all__ = ["evaluate"]
+
+Protocol = Literal["paper", "published"]
+
+
+def evaluate(
+    model: CausalModel,
+    truth: CausalModel,
+    protocol: Protocol = "paper",
+    *,
+    seed: int = 0,
+    data: Any = None,
+    nodes: Sequence[str] | None = None,
+    rows: int | None = None,
+    resamples: int = 10,
+    factuals: int = 2500,
+    floor: bool | Evaluation = True,
+) -> Evaluation:
+    """Score a model's observational, interventional and counterfactual answers against the truth.
+
+    Parameters
+    ----------
+    model, truth : CausalModel
+        Any two with the same columns. `truth` makes the factual rows and answers every question.
+    protocol : {"paper", "published"}
+        See `vaca.evaluation`.
+    seed : int
+        Same seed, same scores.
+    data : DataFrame, optional
+        Training rows, whose mean and sd set the scale and the intervention values. By default
+        5000 rows drawn from `truth`.
+    nodes : sequence of str, optional
+        Nodes to intervene on. By default every non-leaf node; in ``published`` the truth's
+        ``published_nodes`` if it names any.
+    rows : int, optional
+        Rows drawn from each side for each distribution: by default 20 000 in ``paper`` and 2500 in
+        ``published``.
+    resamples : int
+        Pairs of 1000 rows over which MMD is averaged (``paper`` only).
+    factuals : int
+        Rows whose counterfactuals are scored.
+    floor : bool or Evaluation
+        Also score the truth in the model's place. Without it, ``floor`` and ``ratio`` are NaN. An
+        earlier evaluation with the same truth, data, seed and sizes lends its floor, which does
+        not depend on the model.
+
+    Returns
+    -------
+    Evaluation
+        See its `summary`.
+
+    Examples
+    --------
+    >>> import vaca
+    >>> truth = vaca.scms.load("triangle-lin")
+    >>> scores = vaca.evaluate(truth, truth, rows=2000, resamples=2, factuals=500)
+    >>> float(scores.summary().loc["ratio", "cf_mse"])
+    1.0
+    """
+    if protocol not in SIGMAS:
+        raise VacaError(f"unknown protocol {protocol!r}; {did_you_mean(protocol, SIGMAS)}")
+    rows = (20_000 if protocol == "paper" else 2500) if rows is None else int(rows)
+    _check_sizes(rows=rows, resamples=resamples, factuals=factuals)
+    nodes = choose_nodes(truth, protocol, nodes)
+    streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(7)]
+    if data is None:
+        training = truth.simulate(truth.noise(5000, streams[0]), {})
+    else:
+        training = truth.schema_.encode(data)
+    space = Space(truth, training)
+    reference = Side("the truth", truth, truth.schema_, streams[1])
+    answers = [Side("the model", model, truth.schema_, streams[2])]
+    if floor is True:
+        answers.append(Side("the truth", truth, truth.schema_, streams[3]))
+    u = truth.noise(factuals, streams[4])
+    x = truth.simulate(u, {})
+    for side in answers:
+        side.abduct(x, u if side.model is truth else None)
+    questions = [
+        question for node in nodes for question in interventions_on(truth, training, node, protocol)
+    ]
+    table: list[dict[str, Any]] = []
+
+    # The two sides are scored with generators in the same state, so that a score differs from its
+    # floor by the rows alone and not by which rows were picked.
+    picks = streams[5].integers(2**63, size=1 + len(questions))
+    chances = Scorer(protocol, rows, resamples)
+    for number, question in enumerate([None, *questions]):
+        scored = _ask(question, reference, answers, space, chances, rows, int(picks[number]))
+        table += scored
+        if question is not None:
+            true_answer = truth.simulate(u, question.repeat(factuals))
+            table += _ask_counterfactual(question, true_answer, answers, space, chances)
+    if protocol == "paper":
+        table += chances.effects(len(answers))
+    if isinstance(floor, Evaluation):
+        _lend(floor, table)
+    return _tidy(table, protocol)
+
+
+def _lend(earlier: Evaluation, table: list[dict[str, Any]]) -> None:
+    """Fill in the floors of an earlier evaluation."""
+    names = ["query", "intervention", "metric"]
+    known = dict(
+        zip(earlier[names].itertuples(index=False, name=None), earlier["floor"], strict=True)
+    )
+    for row in table:
+        key = tuple(row[name] for name in names)
+        if key not in known:
+            raise VacaError(
+                f"the evaluation given as floor has no row for {key}; it must have the same truth, "
+                "data, seed and sizes"
+            )
+        row["floor"] = known[key]
+        row["ratio"] = ratio_to(row["value"], row["floor"])
+
+
+def _check_sizes(**sizes: int) -> None:
+    for name, size in sizes.items():
+        least = 1 if name == "resamples" else 10
+        if size < least:
+            raise VacaError(f"{name} must be at least {least}; got {size}")
+
+
+def _ask(
+    question: Question | None,
+    reference: Side,
+    answers: list[Side],
+    space: Space,
+    scorer: Scorer,
+    rows: int,
+    pick: int,
+) -> list[dict[str, Any]]:
+    """Score observational (`question` None) or interventional rows of every side."""
+    if question is None:
+        query, label, node, where = "observational", "", "", "without intervention"
+        nodes: Sequence[str] = space.graph.nodes
+        do: Columns = {}
+    else:
+        query, label, node = "interventional", question.label, question.node
+        nodes, do, where = question.descendants, question.repeat(rows), f"under {label}"
+    samples = [
+        space.matrix(side.sample(rows, do), nodes, side.name, where)
+        for side in (reference, *answers)
+    ]
+    if question is not None:
+        scorer.remember(question, samples)
+    scores = [
+        scorer.distribution(samples[0], sample, len(nodes), question is not None, pick)
+        for sample in samples[1:]
+    ]
+    return _rows(query, label, node, scores)
+
+
+def _ask_counterfactual(
+    question: Question,
+    true_answer: Columns,
+    answers: list[Side],
+    space: Space,
+    scorer: Scorer,
+) -> list[dict[str, Any]]:
+    nodes, where = question.descendants, f"in a counterfactual under {question.label}"
+    expected = space.matrix(true_answer, nodes, "the truth", where)
+    do = question.repeat(len(expected))
+    scores = [
+        scorer.counterfactual(
+            expected, space.matrix(side.counterfactual(do), nodes, side.name, where), len(nodes)
+        )
+        for side in answers
+    ]
+    return _rows("counterfactual", question.label, question.node, scores)
+
+
+def _rows(
+    query: str, label: str, node: str, scores: list[dict[str, tuple[float, int]]]
+) -> list[dict[str, Any]]:
+    return [
+        make_row(query, label, node, metric, [score[metric][0] for score in scores], weight)
+        for metric, (_, weight) in scores[0].items()
+    ]
+
+
+def _tidy(table: list[dict[str, Any]], protocol: str) -> Evaluation:
+    result = Evaluation(pd.DataFrame(table))
+    result.protocol = protocol
+    return result

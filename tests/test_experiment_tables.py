@@ -1,0 +1,294 @@
+"""Tables, figures and pages as pure functions of reports."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+
+import numpy as np
+import pytest
+
+from vaca.cli import run as vaca
+from vaca.errors import VacaError
+from vaca.evaluation import METRICS
+from vaca.experiments import page
+from vaca.experiments.catalogue import EXPERIMENTS
+from vaca.experiments.experiment import Options, parse_seeds, write_outputs
+from vaca.experiments.fairness import CLASSIFIERS, LEARNERS
+from vaca.experiments.figures import Picture
+from vaca.experiments.paper import RESULT_MODELS, SCMS
+from vaca.experiments.run import Run, Store
+from vaca.experiments.scores import best_published, compare, published, results_table
+from vaca.experiments.studies import edits_of
+from vaca.experiments.tables import Cell, Table, to_csv, to_html, to_latex, to_markdown
+
+
+def made_up(run: Run) -> dict:
+    """A report with numbers that depend on the run alone."""
+    rng = np.random.default_rng(int(hashlib.sha256(run.key.encode()).hexdigest()[:8], 16))
+    names = dict.fromkeys(run.protocols, METRICS)
+    if run.task == "fairness":
+        names = {
+            "fairness": [
+                f"{learner} {name} {measure}"
+                for learner in LEARNERS
+                for name in CLASSIFIERS
+                for measure in ("acc", "f1", "uf")
+            ]
+        }
+    scores = {p: {m: [float(rng.gamma(2.0)), 0.5] for m in ms} for p, ms in names.items()}
+    return {
+        "run": run.to_dict(),
+        "scores": {} if run.task == "parameters" else scores,
+        "parameters": int(rng.integers(100, 9999)),
+        "epochs": 10,
+        "fit_seconds": float(rng.gamma(2.0)),
+        "fit_cpu_seconds": float(rng.gamma(2.0)),
+        "validation_mmd": float(rng.gamma(2.0)),
+    }
+
+
+def fixed(scm, model, value, seeds=3, floor=0.5, **by_metric):
+    """Reports in which every metric has the same mean; seeds differ by 0.1."""
+    return [
+        {
+            "run": Run(scm, model, seed=s).to_dict(),
+            "scores": {
+                protocol: {m: [by_metric.get(m, value) + 0.1 * (s - 1), floor] for m in METRICS}
+                for protocol in ("paper", "published")
+            },
+            "parameters": 5600,
+            "fit_seconds": 1.0,
+        }
+        for s in range(seeds)
+    ]
+
+
+# ---------------------------------------------------------------------- published figures
+
+
+def test_published_table_is_whole():
+    table = published()
+    assert len(table) == 14 * 3 * 6
+    assert set(table["scm"]) == set(SCMS)
+    assert best_published("collider-lin", "obs_mmd") == ("VACA", 1.50, 0.67)
+    assert best_published("collider-lin", "cf_mse") == ("CAREFL", 8.11, 0.58)
+    assert best_published("collider-lin", "obs_mmd", "CAREFL")[1] == 9.27
+    # of the published StdE the nearest to what a perfect model scores
+    assert best_published("collider-lin", "int_std_e", floor=42.7)[0] == "VACA"
+    assert np.isnan(best_published("long-chain:3", "obs_mmd")[1])
+
+
+def test_verdicts_against_published():
+    def tones(scm, model, value, floor=0.5, **by_metric):
+        reports = fixed(scm, model, value, floor=floor, **by_metric)
+        return {c.metric: c.tone for c in compare(reports, SCMS, RESULT_MODELS)}
+
+    assert tones("collider-lin", "vaca", 0.1)["obs_mmd"] == "better"
+    assert tones("collider-lin", "vaca", 1.5)["obs_mmd"] == "same"
+    assert tones("collider-lin", "vaca", 9.0)["obs_mmd"] == "worse"
+    # in the paper's configuration a model is compared with its own published row
+    assert tones("collider-lin", "carefl-paper", 9.3)["obs_mmd"] == "same"
+    # a StdE below the floor is no success
+    floor = 42.7
+    assert tones("collider-lin", "vaca", 42.7, floor)["int_std_e"] == "better"
+    assert tones("collider-lin", "vaca", 30.0, floor)["int_std_e"] == "worse"
+    # rows that answer another question are not judged
+    assert tones("chain-nadd", "vaca", 0.1) == {}
+    assert tones("adult", "vaca", 0.1) == {}
+
+
+def test_results_table_holds_ours_published_and_floor():
+    reports = fixed("collider-lin", "vaca-paper", 2.0) + fixed("loan", "flow", 1.0)
+    table = results_table(reports, "published", ["collider-lin", "loan"], RESULT_MODELS)
+    names = [(row[0].text, row[1].text) for row in table.rows]
+    assert names == [
+        ("collider-lin", "VACA (paper)"),
+        ("collider-lin", "MultiCVAE, published"),
+        ("collider-lin", "CAREFL, published"),
+        ("collider-lin", "VACA, published"),
+        ("collider-lin", "floor (truth)"),
+        ("loan", "CausalFlow"),
+        ("loan", "MultiCVAE, published"),
+        ("loan", "CAREFL, published"),
+        ("loan", "VACA, published"),
+        ("loan", "floor (truth)"),
+    ]
+    cell = table.rows[0][2]
+    assert (cell.mean, cell.sd) == (pytest.approx(2.0), pytest.approx(0.1))
+    assert cell.note == "published VACA 1.50 ± 0.67; floor 0.50; ratio 4.00"
+    assert table.rows[0][-2:] == (Cell(text="5600"), Cell(text="3"))
+    paper = results_table(reports, "paper", ["collider-lin"], RESULT_MODELS)
+    assert [row[1].text for row in paper.rows] == ["VACA (paper)", "floor (truth)"]
+    assert all(cell.tone == "none" for row in paper.rows for cell in row)
+
+
+# ---------------------------------------------------------------------- formats
+
+
+@pytest.fixture
+def table():
+    rows = (
+        (Cell(text="a_b"), Cell(1.234, 0.5, tone="better", note="n")),
+        (Cell(text="c|<d>"), Cell(2.0, tone="worse")),
+    )
+    return Table("Title", ("Name & co", "Score"), rows, notes=("† said.",))
+
+
+def test_markdown(table):
+    assert to_markdown(table).splitlines()[:4] == [
+        "| Name & co | Score |",
+        "| :-- | --: |",
+        "| a_b | **1.23 ± 0.50** |",
+        "| c/<d> | *2.00* |",
+    ]
+
+
+def test_csv(table):
+    rows = list(csv.reader(io.StringIO(to_csv(table))))
+    assert rows[0] == ["Name & co", "Score", "Score sd", "Score note"]
+    assert rows[1] == ["a_b", "1.234", "0.5", "n"]
+    assert rows[2] == ["c|<d>", "2", "", ""]
+
+
+def test_latex(table):
+    text = to_latex(table)
+    assert r"Name \& co & Score \\" in text
+    assert r"a\_b & \textbf{1.23$\pm$0.50} \\" in text
+
+
+def test_html(table):
+    text = to_html("Page", [table])
+    assert '<td class="better">1.23 ± 0.50<small>n</small></td>' in text
+    assert "c|&lt;d&gt;" in text
+    assert "† said." in text
+    assert "http" not in text  # nothing is loaded from elsewhere
+
+
+# ---------------------------------------------------------------------- every experiment
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+@pytest.mark.parametrize("quick", [False, True])
+def test_experiment_plans_and_shows(name, quick, tmp_path):
+    options = Options(quick=quick)
+    if name in ("cross-validation", "figure-pairs", "figure-latent-dim"):
+        options = Options(seeds=(0,), scms=("chain-nlin",), quick=quick)
+    experiment = EXPERIMENTS[name]
+    runs = experiment.runs(options)
+    if quick and name != "figure-pairs":
+        assert {run.seed for run in runs} <= {0, 1}
+        assert len(runs) <= 150
+    assert len({run.key for run in runs}) == len(runs)
+    shown = experiment.show([made_up(run) for run in runs], options)
+    assert shown
+    for table in (item for item in shown if isinstance(item, Table)):
+        assert table.rows
+        assert {len(row) for row in table.rows} == {len(table.head)}
+    if not quick:  # drawn once is enough
+        return
+    files = write_outputs(tmp_path, name, name, shown, "")
+    assert f"{name}.html" in {file.name for file in files}
+    assert all(file.stat().st_size > 0 for file in files)
+    if any(isinstance(item, Picture) for item in shown):
+        assert any(file.suffix == ".png" for file in files)
+
+
+def test_results_cover_the_paper_and_start_with_one_seed_of_everything():
+    runs = EXPERIMENTS["table-results"].runs(Options())
+    assert len(runs) == 14 * len(RESULT_MODELS) * 5
+    first = runs[: 14 * len(RESULT_MODELS)]
+    assert {run.seed for run in first} == {0}
+    assert {run.scm for run in first} == set(SCMS)
+
+
+def test_graph_edits_are_acyclic_and_complete():
+    edits = edits_of("triangle-lin")
+    assert edits["edge left out"] == ("-x1->x2", "-x1->x3", "-x2->x3")
+    assert edits["edge turned"] == ("~x1->x2", "~x2->x3")  # x1 -> x3 would close a cycle
+    assert edits["edge added"] == ()
+    assert edits_of("chain-lin")["edge added"] == ("+x1->x3",)
+
+
+@pytest.mark.parametrize(
+    ("text", "seeds"), [("2", (0, 1)), ("3-4", (3, 4)), ("5,1", (5, 1)), ("7,", (7,))]
+)
+def test_seeds(text, seeds):
+    assert parse_seeds(text) == seeds
+
+
+@pytest.mark.parametrize("text", ["x", "0", "1-x", "1-2-3"])
+def test_bad_seeds(text):
+    with pytest.raises(VacaError, match="--seeds"):
+        parse_seeds(text)
+
+
+# ---------------------------------------------------------------------- the page
+
+
+def test_page_of_made_up_reports(tmp_path):
+    store = Store(tmp_path)
+    assert page.accuracy(store) == page.summary(store) == ""
+    runs = EXPERIMENTS["table-results"].runs(Options(seeds=(0, 1), scms=SCMS[:3]))
+    for run in runs + EXPERIMENTS["depth"].runs(Options(seeds=(0,), models=("flow",))):
+        report = made_up(run)
+        store.write(run, {k: v for k, v in report.items() if k != "run"})
+    quick = EXPERIMENTS["table-results"].runs(Options(quick=True))[0]
+    store.write(quick, {k: v for k, v in made_up(quick).items() if k != "run"})
+    text = page.accuracy(store)
+    assert f"{len(runs)} runs, 2 seeds for each cell" in text  # the quick run does not count
+    assert "Cells that are worse than published" in text
+    assert "images/results/depth.png" in text
+    assert "No run is stored for: triangle-lin" in text
+    assert [picture.name for picture in page.pictures(store)] == ["depth"]
+    assert "| VACA (default) |" in page.summary(store)
+
+
+# ---------------------------------------------------------------------- the command
+
+
+def test_command_lists_experiments(capsys):
+    assert vaca(["reproduce"]) == 0
+    out = capsys.readouterr().out
+    assert all(name in out for name in EXPERIMENTS)
+
+
+def test_command_runs_shows_and_resumes(tmp_path, capsys):
+    arguments = ["reproduce", "table-results", "--scms", "chain-lin", "--models", "truth"]
+    arguments += ["--seeds", "1", "--quick", "--workers", "1", "--out", str(tmp_path / "r")]
+    assert vaca([*arguments, "--dry-run"]) == 0
+    assert "1 runs, 1 to do" in capsys.readouterr().out
+    assert vaca(arguments) == 0
+    out = capsys.readouterr().out
+    assert "VACA, published" in out
+    assert "[1/1]" in out
+    names = {path.name for path in (tmp_path / "r").iterdir()}
+    stems = ("table-results-1", "table-results-2")
+    assert names == {"runs", "table-results.html"} | {
+        f"{stem}.{ending}" for stem in stems for ending in ("csv", "md", "tex")
+    }
+    assert vaca(arguments) == 0
+    assert "1 runs, 1 of them done before" in capsys.readouterr().out
+
+
+def test_command_says_that_a_run_failed(tmp_path, capsys):
+    arguments = ["reproduce", "table-results", "--scms", "no-such", "--models", "truth"]
+    assert vaca([*arguments, "--seeds", "1", "--workers", "1", "--out", str(tmp_path)]) == 1
+    out = capsys.readouterr().out
+    assert "unknown SCM 'no-such'" in out
+    assert "nothing to show" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["tabel-results"], "did you mean 'table-results'"),
+        (["table-results", "--models", "vacca"], "did you mean 'vaca'"),
+        (["table-results", "--engine", "dask"], "--scheduler"),
+        (["table-results", "--seeds", "many"], "--seeds many"),
+    ],
+)
+def test_command_mistakes(arguments, message, capsys, tmp_path):
+    assert vaca(["reproduce", *arguments, "--out", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
