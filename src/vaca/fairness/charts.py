@@ -50,10 +50,8 @@ def draw_graph(graph: CausalGraph, sensitive: Sequence[str]) -> str:
             place[node] = (step * (i + 0.5), y + tall[node] / 2)
             y += tall[node] + gap
     tip = f'<path d="M0 0L10 5L0 10z" fill="{MUTED}"/>'
-    body = [
-        '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" '
-        + f'markerHeight="7" orient="auto">{tip}</marker></defs>'
-    ]
+    marker = 'viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7"'
+    body = [f'<defs><marker id="tip" {marker} orient="auto">{tip}</marker></defs>']
     for cause, effect in graph.edges:
         (x1, y1), (x2, y2) = place[cause], place[effect]
         ours = cause in sensitive or (cause in reached and effect in reached)
