@@ -42,7 +42,7 @@ from vaca.schema import Columns, as_frame
 #: Counterfactual rows that are held at once.
 BLOCK = 200_000
 #: Predictions that the decomposition may ask for; it uses fewer draws for each person if needed.
-PARTS_BUDGET = 160_000
+PARTS_BUDGET = 100_000
 #: A group smaller than this is named in the caveats.
 SMALL_GROUP = 30
 

@@ -49,10 +49,9 @@ def draw_graph(graph: CausalGraph, sensitive: Sequence[str]) -> str:
         for node in layer:
             place[node] = (step * (i + 0.5), y + tall[node] / 2)
             y += tall[node] + gap
-    body = [
-        '<defs><marker id="tip" viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" '
-        f'markerHeight="7" orient="auto"><path d="M0 0L10 5L0 10z" fill="{MUTED}"/></marker></defs>'
-    ]
+    tip = f'<path d="M0 0L10 5L0 10z" fill="{MUTED}"/>'
+    marker = 'viewBox="0 0 10 10" refX="9" refY="5" markerWidth="7" markerHeight="7"'
+    body = [f'<defs><marker id="tip" {marker} orient="auto">{tip}</marker></defs>']
     for cause, effect in graph.edges:
         (x1, y1), (x2, y2) = place[cause], place[effect]
         ours = cause in sensitive or (cause in reached and effect in reached)
@@ -85,7 +84,7 @@ def draw_graph(graph: CausalGraph, sensitive: Sequence[str]) -> str:
                     size=14 if k == 0 else 12,
                     fill=INK if k == 0 else MUTED,
                     weight="600" if k == 0 else "normal",
-                )  # fmt: skip
+                )
             )
     arrows = ", ".join(f"{a} to {b}" for a, b in graph.edges)
     return _svg(height, body, f"Causal graph with arrows from {arrows}")

@@ -236,7 +236,7 @@ def frontier(
 def _mitigations(
     model: CausalModel, x: pd.DataFrame, y: np.ndarray, sensitive: str, seed: int
 ) -> dict[str, Callable[[pd.DataFrame], np.ndarray]]:
-    """fairlearn's methods as functions of a frame."""
+    """Fairlearn's methods as functions of a frame."""
     from fairlearn.postprocessing import ThresholdOptimizer
     from fairlearn.preprocessing import CorrelationRemover
     from fairlearn.reductions import (
@@ -292,7 +292,7 @@ def _mitigations(
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """fairlearn calls pandas and scipy in ways that they deprecate; that is not the user's doing."""
+    """Silence: fairlearn calls pandas and scipy in ways that they deprecate."""
     with warnings.catch_warnings():
         for category in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
             warnings.simplefilter("ignore", category)

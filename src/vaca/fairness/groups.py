@@ -33,7 +33,7 @@ def read_target(
     array = values.to_numpy()
     if positive is not None and (array == positive).any():
         return np.asarray(array == positive), name
-    if set(np.unique(array).tolist()) <= {0, 1, False, True} and positive in (None, 0, 1):
+    if set(np.unique(array).tolist()) <= {0, 1} and positive in (None, 0, 1):
         return array.astype(bool) if positive != 0 else ~array.astype(bool), name
     if positive is not None:
         return np.asarray(array == positive), name
@@ -46,7 +46,7 @@ def read_target(
 def group_metrics(
     decisions: np.ndarray, truth: np.ndarray | None, groups: np.ndarray, attribute: str
 ) -> Any:
-    """fairlearn's MetricFrame of the decisions by group.
+    """Fairlearn's MetricFrame of the decisions by group.
 
     Without the true outcome it holds group sizes and selection rates only.
     """

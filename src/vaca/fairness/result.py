@@ -79,10 +79,14 @@ class AuditResult:
         lines = [
             f"Audit of {s['predictor']} for {words}: {s['rows']:,} people, "
             + ("point counterfactuals" if s["draws"] is None else f"{s['draws']} draws each"),
-            f"  unfairness (uf)   {self.unfairness:.4f}  "
-            f"({100 * s['level']:g} % interval {low:.4f} to {high:.4f})",
-            f"    had {words} been another, the probability{answer} would differ by "
-            f"{100 * self.unfairness:.2f} points on average",
+            (
+                f"  unfairness (uf)   {self.unfairness:.4f}  "
+                f"({100 * s['level']:g} % interval {low:.4f} to {high:.4f})"
+            ),
+            (
+                f"    had {words} been another, the probability{answer} would differ by "
+                f"{100 * self.unfairness:.2f} points on average"
+            ),
             f"  changed decisions {100 * self.flips:.2f} % of people",
         ]
         for (source, to), row in self.by_group.iterrows():  # type: ignore[misc]
