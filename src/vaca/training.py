@@ -49,7 +49,8 @@ class TrainConfig:
     lr : float
         Peak learning rate.
     weight_decay : float
-        L2 penalty (``optimizer="adam"``) or decoupled decay (``"adamw"``).
+        L2 penalty (``optimizer="adam"``) or decoupled decay (``"adamw"``). Parameters that carry
+        the attribute ``no_decay`` are spared.
     patience : int or None
         Stop after this many epochs without a better validation score. None: never.
     schedule : {"constant", "exponential", "onecycle", "cosine"}
@@ -304,8 +305,11 @@ class _Run:
             raise ValueError("The module has no parameters to train.")
         self.device = self.parameters[0].device
         kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
+        spared = [p for p in self.parameters if getattr(p, "no_decay", False)]
+        decayed = [p for p in self.parameters if not getattr(p, "no_decay", False)]
+        groups = [{"params": decayed}, {"params": spared, "weight_decay": 0.0}]
         self.optimizer = kind(
-            self.parameters,
+            [group for group in groups if group["params"]],
             lr=config.lr,
             weight_decay=config.weight_decay,
             fused=self.device.type in ("cpu", "cuda"),

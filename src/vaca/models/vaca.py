@@ -30,6 +30,8 @@ from vaca.training import TrainConfig, train
 
 #: Beyond so many edges in a row, errors of the single steps add up to more than the answer.
 LONG_PATH = 30
+#: Rows of a query that go through the network at once.
+BLOCK = 2048
 #: The cap on the output noise starts here (in sds) and shrinks over this share of training.
 CAP_START, CAP_SHARE = 0.5, 0.6
 
@@ -283,8 +285,7 @@ class VACA(Engine):
     def _become(self, layout: Layout, net: ValueNetwork | StateNetwork) -> None:
         self._anneal(net, 1.0)
         self._layout = layout
-        # Queries run in double precision, so that `do={}` gives the factual back to rounding.
-        self._net = net.double().eval()
+        self._net = net.eval()
         self.n_parameters_ = sum(p.numel() for p in net.parameters())
 
     def _anneal(self, net: ValueNetwork | StateNetwork, t: float) -> None:
@@ -389,8 +390,7 @@ class VACA(Engine):
 
     def _state(self) -> dict[str, np.ndarray]:
         weights = {
-            f"net/{k}": (v.float() if v.is_floating_point() else v).cpu().numpy()
-            for k, v in self._net.state_dict().items()
+            f"net/{k}": v.cpu().numpy() for k, v in self._net.state_dict().items()
         }
         return {**weights, **{f"layout/{k}": v for k, v in self._layout.arrays().items()}}
 
@@ -427,27 +427,21 @@ class VACA(Engine):
         values = torch.from_numpy(layout.tensor(x)).to(self.device)
         rows = values.shape[1]
         uniforms = layout.uniforms(rows, rng, values.device)
-        u: Noise = {}
-        eps = torch.zeros_like(values)
-        if isinstance(net, ValueNetwork):
-            mean, sd, parameters = net.posterior(values)
-            z = mean + sd * _normal(rng, mean)
-            decoded, sigma = net.decode_continuous(parameters, z)
-            eps[net.continuous] = (values[net.continuous] - decoded) / sigma
-            for name, value in zip((n for n, _ in self._latents()), z.cpu().numpy(), strict=True):
-                u[f"z/{name}"] = value
-        else:
-            mean, sd = net.encode(values)
-            z = mean + sd * _normal(rng, mean)
-            parameters = net.decode(z)
-            eps[net.continuous] = values[net.continuous] - parameters[net.continuous][..., 0]
-            action = _normal(rng, mean)
-            for i, name in enumerate(self.graph.nodes):
-                u[f"z/{name}"] = z[i].cpu().numpy()
-                u[f"action/{name}"] = action[i].cpu().numpy()
-        logistic, gumbel, shift = net.discrete.posterior_noise(parameters, values, *uniforms)
-        parts = (t.cpu().numpy() for t in (eps, logistic, gumbel, shift))
-        u.update(layout.unpack(*parts))
+        names = [name for name, _ in self._latents()]
+        size = () if isinstance(net, ValueNetwork) else (self.latent_dim,)
+        noise = _normal(rng, (len(names), rows, *size), values.device)
+        parts = []
+        for rows_ in _blocks(rows):
+            here = [t[:, rows_] for t in (values, noise, *uniforms)]
+            parts.append(net.abduct(*here))
+        z, eps, logistic, gumbel, shift = (
+            torch.cat(part, 1).cpu().numpy() for part in zip(*parts, strict=True)
+        )
+        u: Noise = {f"z/{name}": value for name, value in zip(names, z, strict=True)}
+        if isinstance(net, StateNetwork):
+            action = _normal(rng, noise.shape, values.device).cpu().numpy()
+            u.update({f"action/{name}": value for name, value in zip(names, action, strict=True)})
+        u.update(layout.unpack(eps, logistic, gumbel, shift))
         return u
 
     @torch.no_grad()
@@ -456,50 +450,26 @@ class VACA(Engine):
         layout, net = self._layout, self._net
         device = torch.device(self.device)
         packed = layout.pack(u, device)
-        if isinstance(net, ValueNetwork):
-            z = torch.zeros_like(packed["eps"])
-            for name, _ in self._latents():
-                z[layout.names.index(name)] = torch.from_numpy(u[f"z/{name}"])
-            values = {
-                layout.names.index(c): torch.from_numpy(layout.values(c, v)).to(device)
-                for c, v in do.items()
-            }
-            x = net.generate(z, do=values, **packed)
-        else:
-            x = self._simulate_states(net, u, packed, do)
-        out = layout.columns(x.cpu().numpy())
+        names = [name for name, _ in self._latents()]
+        latents = ("z",) if isinstance(net, ValueNetwork) else ("z", "action")
+        for key in latents:
+            stacked = np.stack([u[f"{key}/{n}"] for n in names]) if names else np.zeros((0, 0))
+            packed[key] = torch.from_numpy(stacked).to(device)
+        given = {
+            layout.names.index(c): torch.from_numpy(layout.values(c, v)).to(device)
+            for c, v in do.items()
+        }
+        rows = packed["eps"].shape[1]
+        parts = [
+            net.generate(
+                **{k: t[:, at] for k, t in packed.items()},
+                do={i: v[at] for i, v in given.items()},
+            )
+            for at in _blocks(rows)
+        ]
+        out = layout.columns(torch.cat(parts, 1).cpu().numpy())
         out.update(do)
         return out
-
-    def _simulate_states(
-        self, net: StateNetwork, u: Noise, packed: dict[str, Tensor], do: Columns
-    ) -> Tensor:
-        layout, nodes = self._layout, self.graph.nodes
-        device = packed["eps"].device
-
-        def stacked(prefix: str) -> Tensor:
-            return torch.from_numpy(np.stack([u[f"{prefix}/{n}"] for n in nodes])).to(device)
-
-        z, mask = stacked("z"), None
-        if do:
-            hit = {self.graph.node_of(c) for c in do}
-            alone = torch.tensor([n in hit for n in nodes], device=device).unsqueeze(-1)
-            mask = net.cut(alone)
-            # The action step: q(Z^I | x^I, A^I). Other columns do not count; zeros stand for them.
-            given = torch.zeros_like(packed["eps"])
-            for column, value in do.items():
-                given[layout.names.index(column)] = torch.from_numpy(layout.values(column, value))
-            mean, sd = net.encode(given, mask)
-            z = torch.where(alone.unsqueeze(-1), mean + sd * stacked("action"), z)
-        parameters = net.decode(z, mask)
-        every = range(len(layout.names))
-        scale = 1.0 if not self.output_noise else self._unit(net)
-        out = parameters[..., 0] + packed["eps"] * scale
-        rest = (packed["logistic"], packed["gumbel"], packed["shift"])
-        return net.discrete.draw(parameters, list(every), *rest, out)
-
-    def _unit(self, net: StateNetwork) -> float | Tensor:
-        return 1.0
 
     # ------------------------------------------------------------------ beyond the contract
 
@@ -558,7 +528,8 @@ class VACA(Engine):
         generator = torch.Generator(device=self.device).manual_seed(seed)
         parts = []
         for x in self._pieces(frame):
-            values = torch.from_numpy(self._layout.tensor(x)).to(self.device)
+            values = torch.as_tensor(self._layout.tensor(x), dtype=torch.float32)
+            values = values.to(self.device)
             parts.append(_bound(self._net, values, k, generator).cpu().numpy())
         found = np.concatenate(parts) - self._layout.log_scale()
         return pd.Series(found, index=frame.index, name="log_prob")
@@ -601,10 +572,16 @@ def _bound(
     return torch.cat(out)
 
 
-def _normal(rng: np.random.Generator | None, like: Tensor) -> Tensor:
-    if rng is None:
-        return torch.zeros_like(like)
-    return torch.from_numpy(rng.standard_normal(tuple(like.shape))).to(like.device)
+def _normal(
+    rng: np.random.Generator | None, shape: tuple[int, ...], device: torch.device
+) -> Tensor:
+    drawn = np.zeros(shape) if rng is None else rng.standard_normal(shape)
+    return torch.from_numpy(drawn).to(device)
+
+
+def _blocks(rows: int) -> list[slice]:
+    """Rows in blocks whose intermediate results stay in the cache."""
+    return [slice(a, a + BLOCK) for a in range(0, max(rows, 1), BLOCK)]
 
 
 def _normal_score(logistic: np.ndarray) -> np.ndarray:

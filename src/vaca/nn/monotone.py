@@ -44,28 +44,38 @@ def identity_parameters(steps: int) -> Tensor:
     return start
 
 
-def increasing(parameters: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-    """The map and its slope.
+class Increasing:
+    """Increasing maps with the given parameters, ready to be evaluated more than once.
 
     Parameters
     ----------
     parameters : Tensor of shape (..., 2 + 3 K)
-    z : Tensor of shape (...), broadcast against the parameters' leading shape
-
-    Returns
-    -------
-    value, slope : Tensors of the broadcast shape; the slope is positive.
 
     Examples
     --------
-    >>> value, slope = increasing(identity_parameters(8), torch.linspace(-3, 3, 50))
+    >>> maps = Increasing(identity_parameters(8))
+    >>> value, slope = maps(torch.linspace(-3, 3, 50))
     >>> bool((value.diff() > 0).all() and (slope > 0).all())
     True
     """
-    steps = (parameters.shape[-1] - 2) // 3
-    offset, tilt, height, width, place = torch.split(parameters, [1, 1, steps, steps, steps], -1)
-    tilt, height, width = F.softplus(tilt), F.softplus(height), F.softplus(width)
-    bent = torch.tanh(width * (z.unsqueeze(-1) - place))
-    value = offset.squeeze(-1) + tilt.squeeze(-1) * z + (height * bent).sum(-1)
-    slope = tilt.squeeze(-1) + (height * width * (1.0 - bent.square())).sum(-1)
-    return value, slope
+
+    def __init__(self, parameters: Tensor) -> None:
+        steps = (parameters.shape[-1] - 2) // 3
+        self.offset = parameters[..., 0]
+        positive = F.softplus(parameters[..., 1 : 2 + 2 * steps])
+        self.tilt = positive[..., 0]
+        self.height = positive[..., 1 : 1 + steps]
+        self.width = positive[..., 1 + steps :]
+        self.place = parameters[..., 2 + 2 * steps :]
+
+    def __call__(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Value and slope at ``z``, which is broadcast against the leading shape."""
+        bent = torch.tanh(self.width * (z.unsqueeze(-1) - self.place))
+        value = self.offset + self.tilt * z + (self.height * bent).sum(-1)
+        slope = self.tilt + (self.height * self.width * (1.0 - bent.square())).sum(-1)
+        return value, slope
+
+    def value(self, z: Tensor) -> Tensor:
+        """The value alone."""
+        bent = torch.tanh(self.width * (z.unsqueeze(-1) - self.place))
+        return self.offset + self.tilt * z + (self.height * bent).sum(-1)

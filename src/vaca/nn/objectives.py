@@ -124,6 +124,8 @@ def _spread(g: Tensor, share: Tensor) -> list[int]:
 
 
 def _accumulate(value: Tensor, parameters: list[nn.Parameter], *, keep: bool) -> None:
+    if not parameters:
+        return
     gradients = torch.autograd.grad(value, parameters, retain_graph=keep, allow_unused=True)
     for parameter, gradient in zip(parameters, gradients, strict=True):
         if gradient is not None:

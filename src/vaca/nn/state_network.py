@@ -15,7 +15,7 @@ encoder and behind the decoder.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -94,6 +94,7 @@ class StateNetwork(nn.Module):
         slots = parameter_slots(columns)
         self.slots = Slots(slots, len(columns))
         node_of = {c: i for i, own in enumerate(node_columns) for c in own}
+        self.node_of = node_of
         self.node_order = [own[0] for own in node_columns]
         self.slot_node = [node_of[c] for c, _ in slots]
         size_in, size_out = 1, 1
@@ -216,6 +217,73 @@ class StateNetwork(nn.Module):
             repeated = x.repeat(1, k) if k > 1 else x
             total = total + self.discrete.log_prob(parameters, repeated).view(k, rows)
         return total
+
+    # ------------------------------------------------------------------ the map x = F(u, do)
+
+    def abduct(
+        self, x: Tensor, normal: Tensor, uniform: Tensor, uniform_levels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The noise of the rows ``x``: z, eps, logistic, gumbel and shift, as `generate` takes them.
+
+        Parameters
+        ----------
+        x, uniform : Tensors of shape (columns, rows)
+        normal : Tensor of shape (nodes, rows, latent)
+            Draws for z; zeros for the posterior mean.
+        uniform_levels : Tensor of shape (categories, rows, levels)
+        """
+        mean, sd = self.encode(x.to(self.dtype))
+        z = mean + sd * normal.to(self.dtype)
+        parameters = self.decode(z).to(x.dtype)
+        eps = torch.zeros_like(x)
+        # Deviates from the paper: what the decoder misses is kept, so that `do={}` is exact.
+        at = self.continuous
+        eps[at] = (x[at] - parameters[at][..., 0]) / self.unit(x)
+        rest = self.discrete.posterior_noise(parameters, x, uniform, uniform_levels)
+        return z.to(x.dtype), eps, *rest
+
+    def generate(
+        self,
+        z: Tensor,
+        action: Tensor,
+        eps: Tensor,
+        logistic: Tensor,
+        gumbel: Tensor,
+        shift: Tensor,
+        do: Mapping[int, Tensor],
+    ) -> Tensor:
+        """The values of all columns as a function of the noise; shape (columns, rows).
+
+        Parameters
+        ----------
+        z, action : Tensors of shape (nodes, rows, latent)
+            Latents, and the noise of the encoder in the action step.
+        eps, logistic, shift : Tensors of shape (columns, rows)
+        gumbel : Tensor of shape (categories, rows, levels)
+        do : mapping of column to Tensor of shape (rows,)
+        """
+        mask = None
+        z, action = z.to(self.dtype), action.to(self.dtype)
+        if do:
+            hit = {self.node_of[column] for column in do}
+            alone = torch.tensor([i in hit for i in range(self.nodes)], device=z.device)
+            mask = self.cut(alone.unsqueeze(-1))
+            # The action step: q(Z^I | x^I, A^I). Other columns do not count; zeros stand for them.
+            given = torch.zeros_like(eps)
+            for column, value in do.items():
+                given[column] = value
+            mean, sd = self.encode(given.to(self.dtype), mask)
+            z = torch.where(alone.view(-1, 1, 1), mean + sd * action, z)
+        parameters = self.decode(z, mask).to(eps.dtype)
+        out = torch.zeros_like(eps)
+        at = torch.as_tensor(self.continuous, dtype=torch.long, device=eps.device)
+        out = out.index_copy(0, at, parameters[at][..., 0] + eps[at] * self.unit(eps))
+        every = range(len(eps))
+        return self.discrete.draw(parameters, every, logistic, gumbel, shift, out)
+
+    def unit(self, like: Tensor) -> Tensor:
+        """Sd of the output noise; shape (continuous columns, 1) or ()."""
+        return torch.as_tensor(self.variance(), dtype=like.dtype, device=like.device).sqrt()
 
     def encoder_parameters(self) -> list[nn.Parameter]:
         """Parameters of q."""

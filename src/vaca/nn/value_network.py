@@ -31,7 +31,7 @@ from torch import Tensor, nn
 
 from vaca.nn.disjoint import DisjointLinear, DisjointMLP
 from vaca.nn.likelihoods import Discrete, DiscreteLikelihood
-from vaca.nn.monotone import identity_parameters, increasing, parameter_count
+from vaca.nn.monotone import Increasing, identity_parameters, parameter_count
 from vaca.nn.objectives import Terms
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -44,7 +44,6 @@ class Embedding(nn.Module):
 
     mean: Tensor
     scale: Tensor
-    coded: Tensor
 
     def __init__(
         self, columns: Sequence[Discrete], size: int, generator: torch.Generator | None
@@ -53,27 +52,31 @@ class Embedding(nn.Module):
         count = len(columns)
         self.weight = nn.Parameter(torch.randn(count, 1, size - 1, generator=generator))
         self.bias = nn.Parameter(torch.randn(count, 1, size - 1, generator=generator))
-        self.coded_at = [i for i, c in enumerate(columns) if c.levels]
+        self.coded = [i for i, c in enumerate(columns) if c.levels]
         most = max((c.levels for c in columns), default=0)
-        if self.coded_at:
-            table = torch.randn(len(self.coded_at), most, size, generator=generator)
+        if self.coded:
+            table = torch.randn(len(self.coded), most, size, generator=generator)
             self.table = nn.Parameter(table)
         self.register_buffer("mean", torch.tensor([c.mean for c in columns]).view(-1, 1))
         self.register_buffer("scale", torch.tensor([c.scale for c in columns]).view(-1, 1))
-        self.register_buffer("coded", torch.tensor(self.coded_at, dtype=torch.long))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Features of the values ``x`` of shape (columns, rows)."""
-        value = ((x - self.mean) / self.scale).clamp(-_FAR, _FAR).unsqueeze(-1)
-        h = torch.cat([value, F.silu(value * self.weight + self.bias)], -1)
-        if self.coded_at:
-            at = x[self.coded].long().unsqueeze(-1).expand(-1, -1, h.shape[-1])
-            h = h.index_copy(0, self.coded, self.table.gather(1, at))
+    def forward(self, x: Tensor, which: Sequence[int] | None = None) -> Tensor:
+        """Features of the values ``x`` of shape (columns, rows), all columns or those in ``which``."""
+        chosen = list(range(len(self.mean))) if which is None else list(which)
+        pick = slice(None) if which is None else chosen
+        value = ((x - self.mean[pick]) / self.scale[pick]).clamp(-_FAR, _FAR).unsqueeze(-1)
+        h = torch.cat([value, F.silu(value * self.weight[pick] + self.bias[pick])], -1)
+        at = [k for k, i in enumerate(chosen) if i in self.coded]
+        if at:
+            place = torch.as_tensor(at, device=x.device)
+            code = x[place].long().unsqueeze(-1).expand(-1, -1, h.shape[-1])
+            table = self.table[[self.coded.index(chosen[k]) for k in at]]
+            h = h.index_copy(0, place, table.gather(1, code))
         return h
 
 
 class Trunk(nn.Module):
-    """One round of messages: linear message per edge, sum, update network per column."""
+    """One round of messages: linear message per edge, sum, update network per target."""
 
     source: Tensor
     target: Tensor
@@ -81,47 +84,45 @@ class Trunk(nn.Module):
     def __init__(
         self,
         edges: Sequence[tuple[int, int]],
-        columns: int,
+        targets: int,
         n_in: int,
         width: int,
         depth: int,
-        n_out: int,
+        start: Tensor,
         generator: torch.Generator | None,
     ) -> None:
         super().__init__()
-        self.columns, self.width = columns, width
+        n_out = start.shape[-1]
+        self.targets, self.width = targets, width
         source = torch.tensor([a for a, _ in edges], dtype=torch.long)
         target = torch.tensor([b for _, b in edges], dtype=torch.long)
         self.register_buffer("source", source, persistent=False)
         self.register_buffer("target", target, persistent=False)
-        self.message = DisjointLinear(len(edges), n_in, width, bias=False, generator=generator)
-        self.bias = nn.Parameter(0.1 * torch.randn(columns, 1, width, generator=generator))
-        self.update = DisjointMLP(columns, [width] * (depth + 1) + [n_out], F.silu)
+        self.message = DisjointLinear(len(edges), n_in, width, bias=False)
+        self.bias = nn.Parameter(0.1 * torch.randn(targets, 1, width, generator=generator))
+        sizes = [width] * (depth + 1) + [n_out]
+        self.update = DisjointMLP(targets, sizes, F.silu, generator=generator)
         # A straight way past the update network, so that weak, nearly linear effects are found.
-        self.straight = DisjointLinear(columns, width, n_out, bias=False, generator=generator)
+        self.straight = DisjointLinear(targets, width, n_out, bias=False)
         with torch.no_grad():
-            # Unit variance through the sums at the start; outputs near their bias.
-            arrivals = torch.zeros(columns).index_add_(0, target, torch.ones(len(edges)))
+            # Unit variance through the sums at the start; outputs near where they should start.
+            arrivals = torch.zeros(targets).index_add_(0, target, torch.ones(len(edges)))
             spread = torch.randn(self.message.weight.shape, generator=generator)
             self.message.weight.copy_(spread / (n_in * arrivals[target]).sqrt().view(-1, 1, 1))
             for layer in self.update.layers:
-                shape = layer.weight.shape
-                layer.weight.copy_(
-                    (2 * torch.rand(shape, generator=generator) - 1) * math.sqrt(3 / shape[1])
-                )
+                layer.weight.mul_(math.sqrt(3.0))
                 layer.bias.zero_()
-            last = self.update.layers[-1]
-            last.weight.mul_(0.1)
+            self.update.layers[-1].weight.mul_(0.1)
+            self.update.layers[-1].bias.copy_(start)
             self.straight.weight.zero_()
         self._edges_into: dict[tuple[int, ...], tuple[Tensor, Tensor]] = {}
-        self.last = last
 
     def forward(
         self, h: Tensor, which: Sequence[int] | None = None, *, messages: bool = True
     ) -> Tensor:
-        """Parameters of all columns, or of the columns ``which``; shape (columns, rows, n_out)."""
+        """Outputs of all targets, or of those in ``which``; shape (targets, rows, n_out)."""
         source, target, edges, at = self.source, self.target, None, None
-        count = self.columns
+        count = self.targets
         if which is not None:
             at = torch.as_tensor(which, device=h.device)
             edges, target = self._into(which)
@@ -132,10 +133,10 @@ class Trunk(nn.Module):
         return self.update(F.silu(m), at) + self.straight(m, at)
 
     def _into(self, which: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """The edges into some columns, and where in ``which`` they end."""
+        """The edges into some targets, and where in ``which`` they end."""
         key = tuple(which)
         if key not in self._edges_into:
-            place = {column: i for i, column in enumerate(key)}
+            place = {target: i for i, target in enumerate(key)}
             pairs = [(e, place[t]) for e, t in enumerate(self.target.tolist()) if t in place]
             both = torch.tensor(pairs, dtype=torch.long, device=self.target.device).view(-1, 2)
             self._edges_into[key] = (both[:, 0], both[:, 1])
@@ -194,20 +195,24 @@ class ValueNetwork(nn.Module):
         self.discrete = DiscreteLikelihood(columns)
         self.continuous = [i for i, c in enumerate(columns) if c.kind == "continuous"]
         self.map_size = parameter_count(steps)
-        n_out = max(self.map_size + 1, self.discrete.parameters_needed)
         self.embed = Embedding(columns, embedding, generator)
-        self.decoder = Trunk(edges, count, embedding, width, depth, n_out, generator)
-        self.encoder_embed = Embedding(columns, embedding, generator)
-        self.encoder = Trunk(edges, count, embedding, width, depth, self.map_size, generator)
+        identity = identity_parameters(steps)
+        n_out = max(self.map_size + 1, self.discrete.parameters_needed)
+        start = torch.zeros(count, 1, n_out)
+        start[self.continuous, 0, : self.map_size] = identity
+        self.decoder = Trunk(edges, count, embedding, width, depth, start, generator)
+        place = {column: k for k, column in enumerate(self.continuous)}
+        start = identity.expand(len(place), 1, -1)
+        into = [(j, place[i]) for j, i in edges if i in place]
+        self.encoder = Trunk(into, len(place), embedding, width, depth, start, generator)
         self.leaks = nn.ModuleList(
             DisjointLinear(len(edges), embedding, embedding, generator=generator)
             for _ in range(encoder_rounds - 1)
         )
         self.column_noise = nn.Parameter(torch.zeros(count, 1)) if noise == "column" else None
-        with torch.no_grad():
-            start = identity_parameters(steps)
-            self.encoder.last.bias[:, 0, :] = start
-            self.decoder.last.bias[self.continuous, 0, : self.map_size] = start
+        for name, parameter in self.named_parameters():
+            # Decay shrinks effects of parents, not what a column is by itself.
+            parameter.no_decay = not name.endswith("weight") or name.startswith("embed")
 
     # ------------------------------------------------------------------ the parts
 
@@ -234,39 +239,39 @@ class ValueNetwork(nn.Module):
         mean, sd : Tensors of shape (continuous columns, rows)
         parameters : Tensor of shape (columns, rows, n_out)
         """
-        parameters = self.decoder(self.embed(x))
-        h = self.encoder_embed(x)
-        for leak in self.leaks:
-            extra = leak(h[self.encoder.source])
-            h = h.index_add(0, self.encoder.target, extra)
-        own = self.encoder(h)[self.continuous]
-        p = parameters[self.continuous]
-        # The encoder works on the distance from the decoder's offset b_i(m_i), so that the two move
-        # together: each alone would be held in place by the other, and weak effects never learned.
-        mean, _ = increasing(own, x[self.continuous] - p[..., 0])
-        _, slope = increasing(p[..., : self.map_size], mean)
-        # The Laplace approximation of the true posterior: exact where the decoder is straight.
-        sd = torch.rsqrt(1.0 + (slope / self.sigma(p, self.continuous)).square())
+        h = self.embed(x)
+        parameters = self.decoder(h)
+        mean, sd, _, _ = self._posterior(x, h, parameters)
         return mean, sd, parameters
 
-    def decode_continuous(self, parameters: Tensor, z: Tensor) -> tuple[Tensor, Tensor]:
-        """Decoded value and output sd of the continuous columns, given all parents' values."""
+    def _posterior(
+        self, x: Tensor, h: Tensor, parameters: Tensor
+    ) -> tuple[Tensor, Tensor, Increasing, Tensor]:
+        """Mean and sd of q, and the decoder's maps and output sd, of the continuous columns."""
+        for leak in self.leaks:
+            h = h.index_add(0, self.decoder.target, leak(h[self.decoder.source]))
+        own = self.encoder(h)
         p = parameters[self.continuous]
-        value, _ = increasing(p[..., : self.map_size], z)
-        return value, self.sigma(p, self.continuous)
+        decode = Increasing(p[..., : self.map_size])
+        sigma = self.sigma(p, self.continuous)
+        # The encoder works on the distance from the decoder's offset b_i(m_i), so that the two move
+        # together: each alone would be held in place by the other, and weak effects never learned.
+        mean = Increasing(own).value(x[self.continuous] - decode.offset)
+        _, slope = decode(mean)
+        # The Laplace approximation of the true posterior: exact where the decoder is straight.
+        return mean, torch.rsqrt(1.0 + (slope / sigma).square()), decode, sigma
 
     def terms(
         self, x: Tensor, k: int, generator: torch.Generator | None, *, stop: bool = False
     ) -> Terms:
         """See `vaca.nn.objectives.Variational`; z has the shape (k, columns, rows, 1)."""
-        mean, sd, parameters = self.posterior(x)
-        noise = torch.randn(
-            (k, *mean.shape), generator=generator, dtype=x.dtype, device=x.device
-        )
+        h = self.embed(x)
+        parameters = self.decoder(h)
+        mean, sd, decode, sigma = self._posterior(x, h, parameters)
+        noise = torch.randn((k, *mean.shape), generator=generator, dtype=x.dtype, device=x.device)
         z = (mean + sd * noise).unsqueeze(-1)
         flat = z.squeeze(-1)
-        value, sigma = self.decode_continuous(parameters, flat)
-        error = (x[self.continuous] - value) / sigma
+        error = (x[self.continuous] - decode.value(flat)) / sigma
         log_likelihood = (-0.5 * error.square() - sigma.log() - _HALF_LOG_2PI).sum(1)
         log_likelihood = log_likelihood + self.discrete.log_prob(parameters, x)
         centre, width = (mean.detach(), sd.detach()) if stop else (mean, sd)
@@ -279,7 +284,7 @@ class ValueNetwork(nn.Module):
 
     def encoder_parameters(self) -> list[nn.Parameter]:
         """Parameters of q alone."""
-        parts = [self.encoder_embed, self.encoder, self.leaks]
+        parts = [self.encoder, self.leaks]
         return [p for part in parts for p in part.parameters()]
 
     def decoder_parameters(self) -> list[nn.Parameter]:
@@ -288,6 +293,35 @@ class ValueNetwork(nn.Module):
         return [p for p in self.parameters() if id(p) not in own]
 
     # ------------------------------------------------------------------ the map x = F(u, do)
+
+    def abduct(
+        self, x: Tensor, normal: Tensor, uniform: Tensor, uniform_levels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The noise of the rows ``x``: z, eps, logistic, gumbel and shift, as `generate` takes them.
+
+        Parameters
+        ----------
+        x, uniform : Tensors of shape (columns, rows)
+        normal : Tensor of shape (continuous columns, rows)
+            Draws for z; zeros for the posterior mean.
+        uniform_levels : Tensor of shape (categories, rows, levels)
+        """
+        # Layer by layer: the very products that `generate` will do again, so that what is kept
+        # here as the residual is, to the last bit, what is missing there.
+        dtype = self.decoder.bias.dtype
+        low = x.to(dtype)
+        h = self.embed(low)
+        n_out = self.decoder.straight.weight.shape[-1]
+        parameters = low.new_empty(len(x), x.shape[1], n_out)
+        for layer in self.layers:
+            parameters[layer] = self.decoder(h, layer)
+        mean, sd, decode, sigma = self._posterior(low, h, parameters)
+        z = mean + sd * normal.to(dtype)
+        missed = x[self.continuous] - decode.value(z).to(x.dtype)
+        eps = torch.zeros_like(x)
+        eps[self.continuous] = missed / sigma.to(x.dtype)
+        rest = self.discrete.posterior_noise(parameters.to(x.dtype), x, uniform, uniform_levels)
+        return z.to(x.dtype), eps, *rest
 
     def generate(
         self,
@@ -302,7 +336,8 @@ class ValueNetwork(nn.Module):
 
         Parameters
         ----------
-        z, eps, logistic, shift : Tensors of shape (columns, rows)
+        z : Tensor of shape (continuous columns, rows)
+        eps, logistic, shift : Tensors of shape (columns, rows)
         gumbel : Tensor of shape (categories, rows, levels)
         do : mapping of column to Tensor of shape (rows,)
 
@@ -310,35 +345,45 @@ class ValueNetwork(nn.Module):
         -------
         Tensor of shape (columns, rows)
         """
-        x = torch.zeros_like(z)
-        known = set(self.continuous)
+        # The network may be of lower precision than the rows; sums are taken in theirs.
+        dtype = self.decoder.bias.dtype
+        latent = {column: k for k, column in enumerate(self.continuous)}
+        x = torch.zeros_like(eps)
+        size = self.embed.weight.shape[-1] + 1
+        h = eps.new_zeros(*eps.shape, size, dtype=dtype)
 
-        def run(which: list[int], x: Tensor, messages: bool = True) -> Tensor:
+        def run(
+            which: list[int], x: Tensor, h: Tensor, messages: bool = True
+        ) -> tuple[Tensor, Tensor]:
             # Intervened columns are computed too and then set: the shapes of the products are the
             # same for every `do`, and so is, to the last bit, all that the `do` does not reach.
-            p = self.decoder(self.embed(x), which, messages=messages)
-            out = torch.zeros_like(z[which])
-            at = [k for k, i in enumerate(which) if i in known]
+            place = torch.as_tensor(which, device=x.device)
+            p = self.decoder(h, which, messages=messages)
+            out = torch.zeros_like(eps[place])
+            at = [k for k, i in enumerate(which) if i in latent]
             if at:
                 columns = [which[k] for k in at]
-                value, _ = increasing(p[at][..., : self.map_size], z[columns])
-                value = value + self.sigma(p[at], columns) * eps[columns]
+                own = z[[latent[i] for i in columns]].to(dtype)
+                value = Increasing(p[at][..., : self.map_size]).value(own)
+                value = value.to(x.dtype) + self.sigma(p[at], columns).to(x.dtype) * eps[columns]
                 out = out.index_copy(0, torch.as_tensor(at, device=x.device), value)
-            out = self.discrete.draw(p, which, logistic[which], gumbel, shift[which], out)
-            x = x.index_copy(0, torch.as_tensor(which, device=x.device), out)
-            for i in do.keys() & set(which):
-                x = x.index_copy(0, torch.tensor([i], device=x.device), do[i].unsqueeze(0))
-            return x
+            p = p.to(x.dtype)
+            out = self.discrete.draw(p, which, logistic[place], gumbel, shift[place], out)
+            for k, i in enumerate(which):
+                if i in do:
+                    out = out.index_copy(0, torch.tensor([k], device=x.device), do[i][None])
+            x = x.index_copy(0, place, out)
+            return x, h.index_copy(0, place, self.embed(out.to(dtype), which))
 
         if self.rounds >= len(self.layers) - 1:
             # Enough rounds: a column is final after the round of its depth, so compute it then.
             for layer in self.layers:
-                x = run(layer, x)
+                x, h = run(layer, x, h)
             return x
-        everything = [i for layer in self.layers for i in layer]
-        x = run(everything, x, messages=False)
+        everything = list(range(len(eps)))
+        x, h = run(everything, x, h, messages=False)
         for _ in range(self.rounds):
-            x = run(everything, x)
+            x, h = run(everything, x, h)
         return x
 
 
