@@ -11,6 +11,7 @@ import typer
 from vaca.commands.common import (
     ForceOption,
     PlotOption,
+    check_folder,
     check_plot,
     draw,
     show_table,
@@ -132,9 +133,10 @@ def fit(
     cause = _graph(options["graph"])
     kinds = _kinds(options["schema"], cause)
     build = _builder(options, settings, cause, kinds)
-    from vaca.tables import read_table
+    from vaca.tables import check_numbers, read_table
 
     table = read_table(data)
+    check_numbers(table[[c for c in table.columns if c in cause.all_columns]], but=kinds)
     train, held_out = split(table, options["holdout"], options["seed"])
     _show_plan(table, cause, kinds, options, len(held_out))
     model = _fitted(build, train)
@@ -203,8 +205,6 @@ def _check_types(options: dict[str, Any], config: Path) -> None:
 
 def _target(out: Path, force: bool) -> Path:
     """Refuse a folder that the model could not be saved to, before any work is done."""
-    import os
-
     out = Path(out)
     if out.is_file():
         raise VacaError(f"--out {out} is a file; a model is saved as a folder, choose another name")
@@ -220,10 +220,7 @@ def _target(out: Path, force: bool) -> Path:
             )
     if not out.absolute().parent.is_dir():
         raise VacaError(f"--out {out}: there is no folder {out.parent}; make it first")
-    if not os.access(out.absolute().parent, os.W_OK | os.X_OK):
-        raise VacaError(
-            f"--out {out}: the folder {out.parent} may not be written to; choose another"
-        )
+    check_folder(out, "--out")
     return out
 
 
