@@ -254,7 +254,7 @@ def _builder(
     if options["engine"] == "auto":
         if settings:
             raise VacaError("[settings] belong to one engine; name it instead of auto")
-        return lambda table: _automatic(table, options, graph, kinds)
+        return lambda table: _automatic(table, options, graph, kinds)  # fitted already
     name = ENGINES[options["engine"]]
     family = getattr(vaca, name)
     known = family(graph).get_params(deep=False)
@@ -289,9 +289,28 @@ def _automatic(
     """Let the library choose the engine; with several members, of the family it chose."""
     import vaca
 
-    chosen = vaca.auto(graph, schema=kinds or None, seed=options["seed"])
-    del table, options
-    return chosen
+    budget, count = options["time_budget"], options["members"]
+    share = None if budget is None else budget / (1 if count == 1 else 2)
+    seed, schema = options["seed"], kinds or None
+    chosen = vaca.auto(table, graph, schema=schema, seed=seed, time_budget=share)
+    show_table(chosen.auto_.leaderboard_)
+    typer.echo(f"\nChosen: {type(chosen).__name__}.\n")
+    if count == 1:
+        return chosen
+    settings = chosen.get_params(deep=False)
+    for name in ("graph", "schema", "seed"):
+        settings.pop(name, None)
+    if share is not None and "time_budget" in settings:
+        settings["time_budget"] = share / _rounds(count, options["jobs"])
+    return vaca.Ensemble(
+        graph,
+        type(chosen).__name__,
+        members=count,
+        settings=settings,
+        schema=schema,
+        seed=seed,
+        jobs=options["jobs"],
+    )
 
 
 def _rounds(count: int, jobs: int | None) -> int:
@@ -334,7 +353,8 @@ def _fitted(build: Any, train: pd.DataFrame) -> Any:
     from vaca.training import TrainingError
 
     try:
-        return build(train).fit(train)
+        model = build(train)
+        return model if "schema_" in vars(model) else model.fit(train)
     except TrainingError as error:
         raise VacaError(str(error)) from None
 
