@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
+import vaca
 from vaca import CausalGraph, Column, Schema, Shift
 from vaca.errors import InterventionError, SchemaError, SupportWarning, VacaError
 from vaca.model import CHUNK, CausalModel
