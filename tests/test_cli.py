@@ -14,7 +14,20 @@ import vaca
 from vaca.cli import run
 from vaca.errors import VacaError, VacaWarning
 
-COMMANDS = [[], ["scms"], ["sample"], ["counterfactual"], ["graph"], ["graph", "show"]]
+COMMANDS = [
+    [],
+    ["init"],
+    ["fit"],
+    ["sample"],
+    ["do"],
+    ["counterfactual"],
+    ["effect"],
+    ["report"],
+    ["scms"],
+    ["graph"],
+    ["graph", "show"],
+    ["reproduce"],
+]
 
 
 @pytest.fixture
@@ -181,7 +194,7 @@ def test_bad_arguments(arguments, says, capsys, tmp_path, monkeypatch):
     [
         (b"", "empty file"),
         (b"x1,x2\n1,2\n", "no column 'x3'"),
-        (b"x1,x2,x3\n", "no factual rows"),
+        (b"x1,x2,x3\n", "no rows"),
         (b"x1,x2,x3\n1,2,\n", "missing values in 'x3'"),
         (b"x1,x2,x3\n1,two,3\n", "'two'"),
         (b"x1,x2,x3\n1,2,3\n1,2,3,4,5\n", "line 3"),

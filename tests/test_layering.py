@@ -22,7 +22,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("graph",),
     ("schema",),
     ("intervention", "answers"),
-    ("settings", "tables"),
+    ("comparison", "settings", "tables"),
     ("model",),
     ("streaming",),
     ("distributions", "inversion"),

@@ -132,12 +132,14 @@ class TableReader:
         start = 0
         with self._explained():
             for frame in self._pieces(size):
+                if not len(frame):
+                    continue
                 frame.index = pd.RangeIndex(start, start + len(frame))
                 start += len(frame)
                 yield frame
         self.rows = start
         if start == 0:
-            raise VacaError(f"{self.path}: there are no rows, only the names of the columns")
+            raise VacaError(f"{self.path}: no rows, only the names of the columns")
 
     def _pieces(self, size: int) -> Iterator[pd.DataFrame]:
         names = None
@@ -146,7 +148,6 @@ class TableReader:
         if self.format == ".csv":
             with pd.read_csv(
                 self.path,
-                usecols=names,
                 chunksize=size,
                 index_col=False,
                 keep_default_na=False,
@@ -155,7 +156,9 @@ class TableReader:
                 low_memory=False,
                 **self._csv,
             ) as reader:
-                yield from reader
+                # Not `usecols`, with which rows that are too long would be cut without a word.
+                for frame in reader:
+                    yield frame if names is None else frame[names]
         elif self.format == ".parquet":
             import pyarrow.parquet as pq
 
@@ -195,15 +198,8 @@ class TableReader:
                 raise VacaError(
                     f"{self.path}: empty file; its first line must name the columns"
                 ) from None
-            except pd.errors.ParserWarning:
-                raise VacaError(
-                    f"{self.path}: a row has more fields than the {len(self.columns)} columns that "
-                    "the first line names; quote values that hold the separator"
-                ) from None
-            except pd.errors.ParserError as error:
-                raise VacaError(
-                    f"{self.path}: not a CSV file that can be read: {_line(error)}"
-                ) from None
+            except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+                raise VacaError(f"{self.path}: {self._why_unreadable(error)}") from None
             except VacaError:
                 raise
             except (ValueError, OSError) as error:
@@ -212,6 +208,17 @@ class TableReader:
                 raise VacaError(
                     f"{self.path}: not a {self.format} file that can be read: {_line(error)}"
                 ) from None
+
+    def _why_unreadable(self, error: BaseException) -> str:
+        with self.path.open(encoding=self._csv["encoding"], newline="") as file:
+            rows = csv.reader(file, delimiter=self._csv["sep"])
+            for row in rows:
+                if len(row) > len(self.columns):
+                    return (
+                        f"line {rows.line_num} has {len(row)} fields, the first line names "
+                        f"{len(self.columns)} columns; quote values that hold the separator"
+                    )
+        return f"not a CSV file that can be read: {_line(error)}"
 
 
 def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:

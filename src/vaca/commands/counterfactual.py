@@ -60,7 +60,7 @@ def counterfactual(
     plot: PlotOption = None,
     row: Annotated[int, typer.Option(min=0, help="The row that --plot draws, counted from 0.")] = 0,
 ) -> None:
-    """Say what these very rows would have been, had things differed.
+    """Say what these rows would have been, had things differed.
 
     One row comes back for each row given, in the same order. With --draws, each row comes back
     that many times, with the columns `row` and `draw` in front. Files of any size are read and

@@ -64,7 +64,7 @@ def effect(
     force: ForceOption = False,
     plot: PlotOption = None,
 ) -> None:
-    """Estimate the average effect of an intervention on an outcome.
+    """Estimate the average effect of an intervention.
 
     The effect is the mean outcome under --do minus that under --against, in the outcome's units;
     for an outcome with levels, the change of a level's probability. The standard error covers the

@@ -46,7 +46,7 @@ def init(
     ] = Path("."),
     force: ForceOption = False,
 ) -> None:
-    """Write starting files for your table: graph.txt and schema.toml.
+    """Write a starting graph and schema for your table.
 
     graph.txt lists the columns, for you to say what causes what; schema.toml says what kind each
     column was taken for, for you to mend. Columns that cannot be used (identifiers, dates, missing

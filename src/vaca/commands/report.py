@@ -52,7 +52,7 @@ def report(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
     force: ForceOption = False,
 ) -> None:
-    """Write one page about a model: data, graph, fit, effects, assumptions.
+    """Write one page about a model, with pictures.
 
     The page is a single file that needs no network; it reads on a phone and prints to PDF. If
     --data is the very file that the model was fitted to, scores are of the rows that were held

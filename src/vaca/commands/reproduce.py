@@ -65,7 +65,7 @@ def reproduce(
         bool, typer.Option("--dry-run", help="Say which runs there are, and do none.")
     ] = False,
 ) -> int:
-    """Do the experiments of the paper and show them beside what was published.
+    """Do the experiments of the paper beside what was published.
 
     What is done is kept in the output folder and never done again: stop with Ctrl-C, start again,
     and it goes on. The exit code is 1 if a run failed; its traceback is in its failure.json.
