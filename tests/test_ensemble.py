@@ -152,3 +152,9 @@ def test_members_must_match(model):
         vaca.Ensemble.of([model.members_[0], other])
     with pytest.raises(VacaError, match="at least 2"):
         vaca.Ensemble.of(model.members_[:1])
+
+
+def test_a_member_that_fails_says_why():
+    settings = {"steps": 5, "hidden": -3}
+    with pytest.raises(VacaError, match="member [01]: .*[a-z]"):
+        vaca.Ensemble(PAIR, members=2, settings=settings, jobs=2).fit(table(50)[["x", "y"]])

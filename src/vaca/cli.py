@@ -6,6 +6,7 @@ the command's, and name it in the list below.
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -69,7 +70,14 @@ def _options(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0, 2 on bad input, 130 when interrupted."""
-    sys.exit(run(arguments))
+    code = run(arguments)
+    if code == 130:
+        # Python ends by the signal itself, and not with this code, if Ctrl-C came at certain
+        # moments of an import; leave without asking it.
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str] | None = None) -> int:

@@ -12,7 +12,7 @@ import re
 import shutil
 import tempfile
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vaca.errors import VacaError
+from vaca.errors import SchemaError, VacaError
 from vaca.schema import Schema
 
 if TYPE_CHECKING:
@@ -226,6 +226,23 @@ def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
     return TableReader(path, schema=schema).read()
 
 
+def check_numbers(frame: pd.DataFrame, but: Iterable[str] = ()) -> None:
+    """Refuse a text column most of whose cells are numbers: one bad cell made it text."""
+    known = set(but)
+    for name in frame.columns:
+        series = frame[name]
+        if name in known or not pd.api.types.is_string_dtype(series.dtype):
+            continue
+        values = series.dropna()
+        text = values[pd.to_numeric(values, errors="coerce").isna()]
+        if len(text) and len(text) < 0.5 * len(values) and values.nunique() > 10:
+            raise SchemaError(
+                f"column {name!r} holds numbers, but row {text.index[0]} (counted from 0) holds "
+                f"the text {text.iloc[0]!r} ({len(text)} such row(s)); mend it, or say in a schema "
+                'file that its kind is "categorical"'
+            )
+
+
 def _to_pandas(batch: pa.RecordBatch) -> pd.DataFrame:
     return batch.to_pandas()
 
@@ -296,8 +313,9 @@ def complete(path: str | Path) -> Iterator[Path]:
     Whatever happens inside, `path` holds either what it held before or the whole new file.
     """
     path = Path(path)
-    folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    folder = None
     try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
         part = folder / path.name
         yield part
         os.replace(part, path)
@@ -307,7 +325,8 @@ def complete(path: str | Path) -> Iterator[Path]:
             "Free some space or choose another place"
         ) from None
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 class TableWriter:

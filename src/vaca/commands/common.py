@@ -140,10 +140,20 @@ def check_writable(path: Path, force: bool, option: str = "--out") -> None:
         )
     if not path.parent.is_dir():
         raise VacaError(f"{option} {path}: there is no folder {path.parent}; make it first")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
+    check_folder(path, option)
+
+
+def check_folder(path: Path, option: str) -> None:
+    """Refuse a path beside which nothing can be written, by trying."""
+    import tempfile
+
+    try:
+        os.rmdir(tempfile.mkdtemp(prefix=".vaca-", dir=path.absolute().parent))
+    except OSError as error:
         raise VacaError(
-            f"{option} {path}: the folder {path.parent} may not be written to; choose another"
-        )
+            f"{option} {path}: nothing can be written to the folder {path.absolute().parent} "
+            f"({error.strerror}); choose another"
+        ) from None
 
 
 def check_plot(path: Path | None, force: bool) -> None:

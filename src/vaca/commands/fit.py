@@ -11,6 +11,7 @@ import typer
 from vaca.commands.common import (
     ForceOption,
     PlotOption,
+    check_folder,
     check_plot,
     draw,
     show_table,
@@ -132,9 +133,10 @@ def fit(
     cause = _graph(options["graph"])
     kinds = _kinds(options["schema"], cause)
     build = _builder(options, settings, cause, kinds)
-    from vaca.tables import read_table
+    from vaca.tables import check_numbers, read_table
 
     table = read_table(data)
+    check_numbers(table[[c for c in table.columns if c in cause.all_columns]], but=kinds)
     train, held_out = split(table, options["holdout"], options["seed"])
     _show_plan(table, cause, kinds, options, len(held_out))
     model = _fitted(build, train)
@@ -203,8 +205,6 @@ def _check_types(options: dict[str, Any], config: Path) -> None:
 
 def _target(out: Path, force: bool) -> Path:
     """Refuse a folder that the model could not be saved to, before any work is done."""
-    import os
-
     out = Path(out)
     if out.is_file():
         raise VacaError(f"--out {out} is a file; a model is saved as a folder, choose another name")
@@ -220,10 +220,7 @@ def _target(out: Path, force: bool) -> Path:
             )
     if not out.absolute().parent.is_dir():
         raise VacaError(f"--out {out}: there is no folder {out.parent}; make it first")
-    if not os.access(out.absolute().parent, os.W_OK | os.X_OK):
-        raise VacaError(
-            f"--out {out}: the folder {out.parent} may not be written to; choose another"
-        )
+    check_folder(out, "--out")
     return out
 
 
@@ -257,7 +254,7 @@ def _builder(
     if options["engine"] == "auto":
         if settings:
             raise VacaError("[settings] belong to one engine; name it instead of auto")
-        return lambda table: _automatic(table, options, graph, kinds)
+        return lambda table: _automatic(table, options, graph, kinds)  # fitted already
     name = ENGINES[options["engine"]]
     family = getattr(vaca, name)
     known = family(graph).get_params(deep=False)
@@ -292,9 +289,28 @@ def _automatic(
     """Let the library choose the engine; with several members, of the family it chose."""
     import vaca
 
-    chosen = vaca.auto(graph, schema=kinds or None, seed=options["seed"])
-    del table, options
-    return chosen
+    budget, count = options["time_budget"], options["members"]
+    share = None if budget is None else budget / (1 if count == 1 else 2)
+    seed, schema = options["seed"], kinds or None
+    chosen = vaca.auto(table, graph, schema=schema, seed=seed, time_budget=share)
+    show_table(chosen.auto_.leaderboard_)
+    typer.echo(f"\nChosen: {type(chosen).__name__}.\n")
+    if count == 1:
+        return chosen
+    settings = chosen.get_params(deep=False)
+    for name in ("graph", "schema", "seed"):
+        settings.pop(name, None)
+    if share is not None and "time_budget" in settings:
+        settings["time_budget"] = share / _rounds(count, options["jobs"])
+    return vaca.Ensemble(
+        graph,
+        type(chosen).__name__,
+        members=count,
+        settings=settings,
+        schema=schema,
+        seed=seed,
+        jobs=options["jobs"],
+    )
 
 
 def _rounds(count: int, jobs: int | None) -> int:
@@ -337,7 +353,8 @@ def _fitted(build: Any, train: pd.DataFrame) -> Any:
     from vaca.training import TrainingError
 
     try:
-        return build(train).fit(train)
+        model = build(train)
+        return model if "schema_" in vars(model) else model.fit(train)
     except TrainingError as error:
         raise VacaError(str(error)) from None
 

@@ -57,12 +57,12 @@ def init(
     from vaca.settings import schema_text
     from vaca.tables import complete, read_table
 
+    frame = read_table(data)
     graph_file, schema_file = folder / "graph.txt", folder / "schema.toml"
     for path in (graph_file, schema_file):
         if path.exists() and not force:
             raise VacaError(f"{path} exists already; edit it, or give --force to start again")
         check_writable(path, force=True, option="--folder")
-    frame = read_table(data)
     columns, left_out = describe(frame)
     if not columns:
         reason = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
@@ -94,6 +94,7 @@ def describe(frame: pd.DataFrame) -> tuple[dict[str, Column], dict[str, str]]:
 
     from vaca.graph import CausalGraph
     from vaca.schema import Schema
+    from vaca.tables import check_numbers
 
     columns: dict[str, Column] = {}
     left_out: dict[str, str] = {}
@@ -111,6 +112,7 @@ def describe(frame: pd.DataFrame) -> tuple[dict[str, Column], dict[str, str]]:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
+                    check_numbers(frame[[name]])
                     found = Schema.infer(frame[[name]], CausalGraph({name: []}))
                 columns[name] = found[name]
             except SchemaError as error:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from vaca.errors import VacaError, did_you_mean
 from vaca.graph import CausalGraph
 from vaca.model import Noise
 from vaca.models.engine import Engine
+from vaca.models.processes import fit_all
 from vaca.schema import Column, Columns, Kind, Schema
 
 __all__ = ["Ensemble"]
@@ -149,7 +150,7 @@ class Ensemble(Engine):
         ]
         with _progress(progress, self.members) as advance:
             fitted: list[Engine | None] = [None] * self.members
-            for k, member in _run(tasks, jobs):
+            for k, member in fit_all(tasks, jobs):
                 fitted[k] = member
                 advance()
         self.members_ = [member for member in fitted if member is not None]
@@ -345,44 +346,6 @@ def _own_checkpoint(checkpoint: str | Path | None, k: int) -> str | None:
         return None
     path = Path(checkpoint)
     return str(path.with_name(f"{path.stem}-{k}{path.suffix}"))
-
-
-Task = tuple[Engine, Columns, Columns, str | None]
-
-
-def _run(tasks: list[Task], jobs: int) -> Iterator[tuple[int, Engine]]:
-    """The fitted members as they are ready, with their numbers."""
-    if jobs == 1:
-        for k, task in enumerate(tasks):
-            yield _fit_member(k, *task)
-        return
-    from joblib import Parallel, delayed, parallel_config
-
-    # Each process has one thread: the networks are small, and cores are taken by the members.
-    with parallel_config(backend="loky", n_jobs=jobs, inner_max_num_threads=1):
-        yield from Parallel(return_as="generator_unordered")(
-            delayed(_fit_member)(k, *task) for k, task in enumerate(tasks)
-        )
-
-
-def _fit_member(
-    k: int, member: Engine, train: Columns, validation: Columns, checkpoint: str | None
-) -> tuple[int, Engine]:
-    try:
-        import torch
-
-        threads = torch.get_num_threads()
-    except ImportError:
-        torch, threads = None, 0
-    member.n_rows_ = len(next(iter(train.values())))
-    try:
-        if torch is not None:
-            torch.set_num_threads(1)
-        member._fit(train, validation, False, checkpoint)
-    finally:
-        if torch is not None:
-            torch.set_num_threads(threads)
-    return k, member
 
 
 class _progress:
