@@ -38,6 +38,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("scoring",),
     ("fairness",),
     ("datasets",),
+    ("fairness_experiment",),
     ("interop",),
     ("experiments",),
     ("plotting",),
