@@ -7,8 +7,8 @@ answer the data hold*. With :math:`d` the squared MMD of `vaca.metrics.mmd`:
 
 - ``observational``: :math:`d` of the held-out rows and rows drawn from the engine;
 - ``mechanisms``: every node with its parents set to their held-out values. If no cause is missing
-  from the graph, :math:`p(x_j \mid do(pa_j)) = p(x_j \mid pa_j)`, so the node must be distributed as
-  in the held-out rows, overall and in every slice (quarter of the rows by a parent's value);
+  from the graph, :math:`p(x_j \mid do(pa_j)) = p(x_j \mid pa_j)`, so the node must be distributed
+  as in the held-out rows, overall and in every slice (quarter of the rows by a parent's value);
 - ``roots``: every root set to its held-out values. :math:`p(x \mid do(x_i)) = p(x \mid x_i)` for a
   root, so all its descendants must be distributed as in the held-out rows, overall and in slices;
 - ``counterfactuals``: held-out rows whose node is asked again under the parents of *another* row.
@@ -152,13 +152,13 @@ def _try(
 ) -> dict[str, Any]:
     """Fit and score one engine; a row of the leaderboard."""
     row: dict[str, Any] = {"engine": name, "score": np.nan}
-    row |= {part: np.nan for part in PARTS} | {"seconds": np.nan, "note": ""}
-    if share is not None and share <= 0:
+    row |= dict.fromkeys(PARTS, np.nan) | {"seconds": np.nan, "note": ""}
+    if share is not None and share <= 0 and fitted:  # one engine is always tried
         return row | {"note": "no time left"}
     engine = clone(engine)
     if share is not None and "time_budget" in engine.get_params():
         # Scores and the last fit need time as well.
-        engine.set_params(time_budget=0.4 * share)
+        engine.set_params(time_budget=max(0.4 * share, 0.5))
     begin = time.perf_counter()
     try:
         engine.fit(rest, progress=False)

@@ -3,8 +3,8 @@ r"""Causal normalizing flow: one masked autoregressive spline layer whose mask i
 .. math:: u_j = T_j(x_j \mid x_{pa(j)}), \qquad u_j \sim N(0, 1) \text{ independent}
 
 :math:`T_j` is increasing in :math:`x_j`, so abduction is exact (:math:`u = T(x)`), the likelihood
-is exact, and the Jacobian of :math:`T` has the zeros of the graph. Sampling inverts the layer column
-by column in causal order, each column once.
+is exact, and the Jacobian of :math:`T` has the zeros of the graph. Sampling inverts the layer
+column by column in causal order, each column once.
 
 Reference: A. Javaloy, P. Sanchez-Martin, I. Valera, "Causal normalizing flows: from theory to
 practice", NeurIPS 2023.
