@@ -389,9 +389,7 @@ class VACA(Engine):
             )
 
     def _state(self) -> dict[str, np.ndarray]:
-        weights = {
-            f"net/{k}": v.cpu().numpy() for k, v in self._net.state_dict().items()
-        }
+        weights = {f"net/{k}": v.cpu().numpy() for k, v in self._net.state_dict().items()}
         return {**weights, **{f"layout/{k}": v for k, v in self._layout.arrays().items()}}
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
@@ -566,9 +564,7 @@ def _bound(
     size = max(1, 20_000 // k)
     for part in x.split(size, dim=1):
         t = net.terms(part, k, generator)
-        out.append(
-            t.log_likelihood[0] - t.kl if k == 1 else objectives.importance_bound(t)
-        )
+        out.append(t.log_likelihood[0] - t.kl if k == 1 else objectives.importance_bound(t))
     return torch.cat(out)
 
 
