@@ -213,14 +213,14 @@ def test_chosen_alternatives(regions):
 
 @pytest.fixture(scope="module")
 def training(scm):
-    return scm.sample(3000, seed=7)
+    return scm.sample(6000, seed=7)
 
 
 @pytest.mark.parametrize(
     ("engine", "tolerance"),
     [
-        (lambda g: vaca.CausalFlow(g, steps=700, seed=0), 0.10),
-        (lambda g: vaca.VACA(g, steps=1000, seed=0), 0.20),
+        (lambda g: vaca.CausalFlow(g, steps=500, seed=0), 0.10),
+        (lambda g: vaca.VACA(g, steps=500, seed=0), 0.20),
         (lambda g: vaca.AdditiveNoise(g, seed=0), 0.10),
     ],
     ids=["CausalFlow", "VACA", "AdditiveNoise"],
@@ -365,7 +365,7 @@ def test_graph_robustness(scm, training, people):
         additive_score,
         people.head(100),
         "sex",
-        fit_data=training.head(500),
+        fit_data=training.head(200),
         draws=1,
         progress=seen.append,
     )
