@@ -230,3 +230,15 @@ def test_bad_questions() -> None:
 
 def test_assumptions_has_a_line_per_column() -> None:
     assert list(MODEL.assumptions().index) == list(FACTUAL.columns)
+
+
+def test_a_shift_sees_what_the_interventions_above_it_did() -> None:
+    scm = vaca.scms.load("loan")
+    rows = scm.sample(200, seed=1)
+    older = rows["age"] + 5
+    both = scm.counterfactual(rows, {"age": vaca.Shift(5), "income": vaca.Shift(1)})
+    first = scm.counterfactual(rows, {"age": older})
+    second = scm.counterfactual(rows, {"age": older, "income": first["income"] + 1})
+    np.testing.assert_allclose(both, second)
+    apart = scm.counterfactual(rows, {"gender": 1, "age": vaca.Shift(5)})
+    np.testing.assert_allclose(apart, scm.counterfactual(rows, {"gender": 1, "age": older}))

@@ -267,7 +267,12 @@ def _builder(
     settings = dict(settings)
     if "device" in known and options["device"] != "cpu":
         settings["device"] = options["device"]
-    if budget is not None and "time_budget" in known:
+    if budget is not None and "time_budget" not in known:
+        raise VacaError(
+            f"--time-budget: {name} cannot keep one"
+            + ("; give it fewer [settings] steps instead" if "steps" in known else "")
+        )
+    if budget is not None:
         # Members take turns on the processes; together they keep within the budget.
         settings["time_budget"] = budget / _rounds(count, options["jobs"])
     if count == 1:
