@@ -73,7 +73,7 @@ class CausalFlow(ColumnwiseEngine):
         Precision of the normal prior on the network weights of the location-scale and of the free
         mechanisms (as if that many rows spoke against them).
     polish_steps, polish_lr
-        After the early stop: so many small steps on all rows, held-out ones too.
+        After the early stop: so many small steps on the training rows.
     jitter : float
         Standard deviation, in column sds, of the noise added to continuous values in training, so
         that repeated values have no infinite density.
@@ -195,7 +195,7 @@ class CausalFlow(ColumnwiseEngine):
         )
         self.history_ = history.frame()
         chosen = flows.choose(held_out)
-        self._polish(chosen, torch.cat([values, held_out]), jitter, penalties, generator)
+        self._polish(chosen, values, jitter, penalties, generator)
         self._flows = chosen.double().eval()
 
     def _polish(
@@ -206,10 +206,10 @@ class CausalFlow(ColumnwiseEngine):
         penalties: list[float],
         generator: torch.Generator,
     ) -> None:
-        """Some small steps on all rows, held-out ones too.
+        """Some small steps on the training rows after the early stop.
 
         An early stop picks weights that suit the held-out rows by chance: a shift of a mean by a
-        twentieth of an sd costs a thousandth of a nat. A few steps towards all rows undo that.
+        twentieth of an sd costs a thousandth of a nat. A few small steps undo that.
         """
         if self.polish_steps < 1:
             return
