@@ -5,10 +5,13 @@ Nothing of it is stored, so it cannot be out of date.
 
 from __future__ import annotations
 
+import html
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
+from latex2mathml.converter import convert
 from mkdocs.structure.files import File
 
 ROOT = Path(__file__).parents[1]
@@ -53,3 +56,25 @@ def on_files(files: Any, config: Any) -> Any:
         text = f"# vaca.{name}\n\n::: vaca.{name}\n"
         files.append(File.generated(config, f"reference/{name}.md", content=text))
     return files
+
+
+def on_page_content(text: str, **_: Any) -> str:
+    """Show the formulas of docstrings as MathML, which browsers draw without any script."""
+
+    def block(match: re.Match[str]) -> str:
+        return mathml(match[1], "block")
+
+    def inline(match: re.Match[str]) -> str:
+        return mathml(match[1], "inline")
+
+    text = re.sub(r"<p>\.\. math:: ([^<]+)</p>", block, text)
+    text = re.sub(r"<p>\.\. math::</p>\s*<pre><code>([^<]+)</code></pre>", block, text)
+    return re.sub(r":math:<code>([^<]+)</code>", inline, text)
+
+
+def mathml(text: str, display: str) -> str:
+    """A LaTeX formula as MathML."""
+    formula = html.unescape(text).strip()
+    if "&" in formula or r"\\" in formula:
+        formula = rf"\begin{{aligned}}{formula}\end{{aligned}}"
+    return convert(formula, display=display)

@@ -46,7 +46,7 @@ def test_without_an_intervention_abduction_gives_the_rows_back(mixed, seed):
 
 
 def test_an_intervention_holds_and_moves_descendants_only(mixed):
-    flow, frame = mixed
+    flow, _ = mixed
     u = flow.noise(150, np.random.default_rng(0))
     plain = flow.simulate(u, {})
     done = flow.simulate(u, {"visits": np.full(150, 3.0)})

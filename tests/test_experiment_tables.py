@@ -264,10 +264,7 @@ def test_command_runs_shows_and_resumes(tmp_path, capsys):
     assert "VACA, published" in out
     assert "[1/1]" in out
     names = {path.name for path in (tmp_path / "r").iterdir()}
-    stems = ("table-results-1", "table-results-2")
-    assert names == {"runs", "table-results.html"} | {
-        f"{stem}.{ending}" for stem in stems for ending in ("csv", "md", "tex")
-    }
+    assert names == {"runs", *(f"table-results.{end}" for end in ("csv", "md", "tex", "html"))}
     assert vaca(arguments) == 0
     assert "1 runs, 1 of them done before" in capsys.readouterr().out
 

@@ -14,7 +14,9 @@ from pathlib import Path
 import pytest
 
 from vaca.errors import VacaError
+from vaca.experiments.catalogue import EXPERIMENTS
 from vaca.experiments.execute import _floors, execute
+from vaca.experiments.experiment import Options
 from vaca.experiments.recipes import edit_graph, recipe
 from vaca.experiments.run import Run, Store
 from vaca.experiments.runner import Watcher, attempt, run_all
@@ -319,3 +321,34 @@ def test_the_callers_environment_is_left_alone(tmp_path):
     before = dict(os.environ)
     run_all([small()], Store(tmp_path), workers=1)
     assert dict(os.environ) == before
+
+
+# ---------------------------------------------------------------------- the other tasks
+
+
+def test_parameter_counts_are_the_published_ones():
+    runs = EXPERIMENTS["table-params"].runs(Options(scms=("triangle-nlin", "chain-nadd")))
+    found = {}
+    for run in runs:
+        found.setdefault(run.scm, []).append(execute(run)["parameters"])
+    assert found == {
+        "triangle-nlin": [4542, 5334, 6918, 10086, 16422],
+        "chain-nadd": [3785, 4445, 5765, 8405, 13685],
+    }
+
+
+def test_fairness_run_on_german_credit():
+    report = execute(Run("german-credit", "additive", task="fairness", protocols=()))
+    scores = {name: value for name, (value, _) in report["scores"]["fairness"].items()}
+    assert len(scores) == 2 * 4 * 3
+    assert all(0 <= value <= 100 for value in scores.values())
+    for learner in ("lr", "svm"):
+        # what does not descend from sex does not change with it
+        assert scores[f"{learner} fair-x uf"] == pytest.approx(0, abs=1e-6)
+        assert scores[f"{learner} full uf"] > 0.1
+        assert scores[f"{learner} full acc"] > 50
+
+
+def test_unknown_task():
+    with pytest.raises(VacaError, match="did you mean 'evaluate'"):
+        execute(small(task="evalute"))

@@ -19,6 +19,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "vaca"
 # A package is one layer; its files may import one another as long as there is no cycle.
 LAYERS: list[tuple[str, ...]] = [
     ("errors",),
+    ("dot",),
     ("graph",),
     ("schema",),
     ("intervention", "answers"),
@@ -38,6 +39,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("scoring",),
     ("fairness",),
     ("datasets",),
+    ("fairness_experiment",),
     ("interop",),
     ("experiments",),
     ("plotting",),

@@ -16,6 +16,7 @@ import typer
 
 from vaca import __version__
 from vaca.commands import (
+    audit,
     counterfactual,
     do,
     effect,
@@ -46,6 +47,7 @@ app.command()(sample.sample)
 app.command()(do.do)
 app.command()(counterfactual.counterfactual)
 app.command()(effect.effect)
+app.command()(audit.audit)
 app.command()(report.report)
 app.command()(scms.scms)
 app.add_typer(graph.app, name="graph")

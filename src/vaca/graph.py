@@ -7,7 +7,6 @@ its name; columns whose mutual relations are unknown share a node.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vaca import dot
 from vaca.errors import GraphError, did_you_mean
 
 if TYPE_CHECKING:
@@ -247,7 +247,8 @@ class CausalGraph:
         Understood: node and edge statements, chains (a -> b -> c), quoted names, comments and
         attributes, of which only a node's `columns="u,v"` counts.
         """
-        return _read_dot(cls, text)
+        nodes, edges, columns = dot.read(text)
+        return cls.from_edges(edges, nodes, columns)
 
     @classmethod
     def from_gml(cls, text: str) -> CausalGraph:
@@ -344,9 +345,9 @@ class CausalGraph:
         lines = ["digraph {"]
         for node in self.nodes:
             group = self.columns(node)
-            extra = "" if group == (node,) else f" [columns={_quote(','.join(group))}]"
-            lines.append(f"  {_quote(node)}{extra};")
-        lines += [f"  {_quote(a)} -> {_quote(b)};" for a, b in self.edges]
+            extra = "" if group == (node,) else f" [columns={dot.quote(','.join(group))}]"
+            lines.append(f"  {dot.quote(node)}{extra};")
+        lines += [f"  {dot.quote(a)} -> {dot.quote(b)};" for a, b in self.edges]
         return "\n".join([*lines, "}"]) + "\n"
 
     def to_gml(self) -> str:
@@ -564,84 +565,3 @@ class CausalGraph:
         shown = ", ".join(f"{a} -> {b}" for a, b in self.edges[:6])
         more = ", ..." if len(self.edges) > 6 else ""
         return f"CausalGraph({len(self)} nodes, {len(self.edges)} edges: {shown}{more})"
-
-
-_WORD = re.compile(
-    r"\s+|//[^\n]*|/\*.*?\*/|#[^\n]*"
-    r'|(?P<token>->|--|[{}\[\];,=]|"(?:[^"\\]|\\.)*"|[A-Za-z0-9_.\u0080-\uffff]+|-?[0-9.]+)',
-    re.DOTALL,
-)
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-def _tokens(text: str) -> list[str]:
-    tokens, place = [], 0
-    while place < len(text):
-        match = _WORD.match(text, place)
-        if match is None:
-            raise GraphError(f"not DOT at {text[place : place + 20]!r}")
-        if match["token"]:
-            tokens.append(match["token"])
-        place = match.end()
-    return tokens
-
-
-def _read_dot(cls: type[CausalGraph], text: str) -> CausalGraph:
-    tokens = _tokens(text)
-    head = [t.lower() for t in tokens[:4]]
-    if head[:1] == ["strict"]:
-        tokens, head = tokens[1:], head[1:]
-    if head[:1] != ["digraph"]:
-        raise GraphError("DOT text must start with 'digraph' (a directed graph)")
-    if "{" not in tokens or tokens[-1] != "}":
-        raise GraphError("DOT text needs its edges between { and }")
-    body = tokens[tokens.index("{") + 1 : -1]
-    edges: list[Edge] = []
-    nodes: dict[str, None] = {}
-    columns: dict[str, list[str]] = {}
-
-    def name(token: str) -> str:
-        return re.sub(r"\\(.)", r"\1", token[1:-1]) if token.startswith('"') else token
-
-    place = 0
-    while place < len(body):
-        chain: list[str] = []
-        attributes: dict[str, str] = {}
-        while place < len(body) and body[place] not in ";":
-            token = body[place]
-            if token == "[":
-                end = body.index("]", place)
-                inside = [t for t in body[place + 1 : end] if t not in ",;"]
-                attributes.update(
-                    {name(k): name(v) for k, _, v in zip(*[iter(inside)] * 3, strict=False)}
-                )
-                place = end + 1
-                break
-            if token in "{}--":
-                raise GraphError("DOT subgraphs and undirected edges are not understood")
-            if token == "=":
-                chain = []  # a graph attribute such as rankdir=LR
-                place += 2
-                break
-            if token == "->":
-                place += 1
-                if not chain or place >= len(body):
-                    raise GraphError("DOT text has an edge with an end missing")
-                chain.append(name(body[place]))
-            elif chain:
-                break  # a new statement without a semicolon between
-            else:
-                chain.append(name(token))
-            place += 1
-        if place < len(body) and body[place] == ";":
-            place += 1
-        if not chain or (len(chain) == 1 and chain[0].lower() in {"graph", "node", "edge"}):
-            continue
-        nodes.update(dict.fromkeys(chain))
-        edges.extend(zip(chain, chain[1:], strict=False))
-        if len(chain) == 1 and "columns" in attributes:
-            columns[chain[0]] = attributes["columns"].split(",")
-    return cls.from_edges(edges, nodes, columns)

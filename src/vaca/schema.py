@@ -450,10 +450,10 @@ def _encode_levels(name: str, column: Column, series: pd.Series) -> np.ndarray:
     unseen = codes < 0
     if unseen.any():
         bad = series[unseen]
+        value = _plain(bad.iloc[:1])[0]
         raise SchemaError(
-            f"column {name!r}, row {_first(bad.index)!r}: {_plain([bad.iloc[0]])[0]!r} is not one of "
-            f"its levels ({int(unseen.sum())} such row(s)); "
-            + did_you_mean(bad.iloc[0], column.levels)
+            f"column {name!r}, row {_first(bad.index)!r}: {value!r} is not one of its levels "
+            f"({int(unseen.sum())} such row(s)); {did_you_mean(value, column.levels)}"
         )
     return codes
 

@@ -41,12 +41,15 @@ def _results_choice(options: Options) -> tuple[Sequence[int], Sequence[str], Seq
 
 
 def _results_runs(options: Options) -> list[Run]:
-    return plan(options, *_results_choice(options))
+    # A quick look is for the table beside the published one; the other protocol takes longer.
+    fields = {"protocols": ("published",)} if options.quick else {}
+    return plan(options, *_results_choice(options), **fields)
 
 
 def _results_show(reports: Reports, options: Options) -> list[Table | Picture]:
     _, scms, models = _results_choice(options)
-    return [results_table(reports, protocol, scms, models) for protocol in ("published", "paper")]
+    protocols = ("published",) if options.quick else ("published", "paper")
+    return [results_table(reports, protocol, scms, models) for protocol in protocols]
 
 
 # ---------------------------------------------------------------------- times, sizes

@@ -40,7 +40,7 @@ def _table(frame: pd.DataFrame, by: str, title: str, heading: str) -> Table:
     """Scores by SCM, model and setting, with the floor."""
     rows = []
     for (scm, model, setting), part in frame.groupby(["scm", "model", by], sort=False):
-        cells = [Cell(text=str(scm)), Cell(text=label(str(model))), Cell(text=f"{setting}")]
+        cells = [Cell(text=str(scm)), Cell(text=label(str(model))), Cell(text=_setting(setting))]
         for metric in TITLES:
             values = part[part["metric"] == metric]
             if values.empty:
@@ -63,6 +63,10 @@ def _table(frame: pd.DataFrame, by: str, title: str, heading: str) -> Table:
         rows=tuple(rows),
         names=3,
     )
+
+
+def _setting(value: Any) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 # ---------------------------------------------------------------------- a wrong graph
@@ -147,7 +151,7 @@ def _line_show(
         frame["scm"] = [scm.partition(":")[0] for scm in frame["scm"]]
     panels = [(scm, m) for scm in dict.fromkeys(frame["scm"]) for m in SHOWN]
     figure = lines(frame, x, panels, xlabel=xlabel, log_x=log_x)
-    table = _table(frame.sort_values(["scm", "model", x]), x, title, xlabel)
+    table = _table(frame.sort_values(["scm", "model", x]), x, title, x)
     return [Picture(name, title, figure, caption), table]
 
 

@@ -8,6 +8,7 @@ from vaca.fairness.auditing import audit
 from vaca.fairness.classifiers import (
     CLASSIFIERS,
     LEARNERS,
+    TOLERANCE,
     BalancedSVM,
     LatentFeatures,
     features_for,
@@ -19,6 +20,7 @@ from vaca.fairness.result import AuditResult
 __all__ = [
     "CLASSIFIERS",
     "LEARNERS",
+    "TOLERANCE",
     "AuditResult",
     "BalancedSVM",
     "LatentFeatures",

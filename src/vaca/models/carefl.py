@@ -243,7 +243,7 @@ class CAREFL(Engine):
 
     @torch.no_grad()
     def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
-        """u = T(x); discrete values are put at random (or in the middle) in their cells."""
+        """Noise u = T(x); discrete values are put at random (or in the middle) in their cells."""
         u: Noise = {}
         spread = []
         for column, cell in zip(self._names, self._cells(), strict=True):

@@ -2,9 +2,9 @@ r"""Causal normalizing flow: one masked autoregressive spline layer whose mask i
 
 .. math:: u_j = T_j(x_j \mid x_{pa(j)}), \qquad u_j \sim N(0, 1) \text{ independent}
 
-:math:`T_j` is increasing in :math:`x_j`, so abduction is exact (:math:`u = T(x)`), the likelihood is
-exact, and the Jacobian of :math:`T` has the zeros of the graph. Sampling inverts the layer column
-by column in causal order, each column once.
+:math:`T_j` is increasing in :math:`x_j`, so abduction is exact (:math:`u = T(x)`), the likelihood
+is exact, and the Jacobian of :math:`T` has the zeros of the graph. Sampling inverts the layer
+column by column in causal order, each column once.
 
 Reference: A. Javaloy, P. Sanchez-Martin, I. Valera, "Causal normalizing flows: from theory to
 practice", NeurIPS 2023.
@@ -72,6 +72,8 @@ class CausalFlow(ColumnwiseEngine):
     smooth_prior, free_prior : float
         Precision of the normal prior on the network weights of the location-scale and of the free
         mechanisms (as if that many rows spoke against them).
+    polish_steps, polish_lr
+        After the early stop: so many small steps on the training rows.
     jitter : float
         Standard deviation, in column sds, of the noise added to continuous values in training, so
         that repeated values have no infinite density.
@@ -109,10 +111,12 @@ class CausalFlow(ColumnwiseEngine):
         steps: int = 1400,
         batch_size: int = 500,
         lr: float = 1e-2,
-        patience: float | None = 0.4,
+        patience: float | None = 0.3,
         ema: float | None = 0.995,
         smooth_prior: float = 2.0,
         free_prior: float = 1.0,
+        polish_steps: int = 200,
+        polish_lr: float = 1e-3,
         jitter: float = 1e-3,
         time_budget: float | None = None,
     ) -> None:
@@ -131,6 +135,8 @@ class CausalFlow(ColumnwiseEngine):
         self.ema = ema
         self.smooth_prior = smooth_prior
         self.free_prior = free_prior
+        self.polish_steps = polish_steps
+        self.polish_lr = polish_lr
         self.jitter = jitter
         self.time_budget = time_budget
 
@@ -188,7 +194,55 @@ class CausalFlow(ColumnwiseEngine):
             fingerprint=_fingerprint(self, values, held_out),
         )
         self.history_ = history.frame()
-        self._flows = flows.choose(held_out).double().eval()
+        chosen = flows.choose(held_out)
+        self._polish(chosen, values, jitter, penalties, generator)
+        self._flows = chosen.double().eval()
+
+    def _polish(
+        self,
+        flows: Chosen,
+        values: Tensor,
+        jitter: Tensor,
+        penalties: list[float],
+        generator: torch.Generator,
+    ) -> None:
+        """Some small steps on the training rows after the early stop.
+
+        An early stop picks weights that suit the held-out rows by chance: a shift of a mean by a
+        twentieth of an sd costs a thousandth of a nat. A few small steps undo that.
+        """
+        if self.polish_steps < 1:
+            return
+        flows.requires_grad_(True)
+
+        def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
+            rows = values[index]
+            noise = torch.randn(rows.shape, generator=generator).to(self.device)
+            total = -flows.log_prob(rows + jitter * noise, rows).sum(1).mean()
+            for stack, penalty in zip(flows.stacks, penalties, strict=True):
+                total = total + penalty * stack.size()  # type: ignore[operator]
+            return total
+
+        per_epoch = math.ceil(len(values) / self.batch_size)
+        config = TrainConfig(
+            epochs=max(1, round(self.polish_steps / per_epoch)),
+            batch_size=self.batch_size,
+            lr=self.polish_lr,
+            patience=None,
+            schedule="cosine",
+            grad_clip=10.0,
+            ema=0.98,
+        )
+        train(
+            flows,
+            loss=loss,
+            rows=len(values),
+            validate=None,
+            config=config,
+            generator=generator,
+            progress=False,
+            label="CausalFlow",
+        )
 
     def _measure(self, rows: Columns) -> None:
         """Where and how wide each numeric column is."""

@@ -163,9 +163,7 @@ class Layout:
                     array[i] = u[f"{key}/{name}"]
         for i, name in enumerate(categories):
             gumbel[i, :, : len(self.schema.levels(name))] = u[f"gumbel/{name}"]
-        return {
-            k: torch.from_numpy(v).to(device) for k, v in {**out, "gumbel": gumbel}.items()
-        }
+        return {k: torch.from_numpy(v).to(device) for k, v in {**out, "gumbel": gumbel}.items()}
 
     def unpack(
         self, eps: np.ndarray, logistic: np.ndarray, gumbel: np.ndarray, shift: np.ndarray

@@ -47,3 +47,47 @@ VACA_SETTINGS: dict[str, dict[str, Any]] = {
     "loan": _vaca(3, 0.2, False, message_hidden=(16, 16)),
     "adult": _vaca(3, 0.2, True, width=8),
 }
+
+_MULTICVAE: dict[str, Any] = {
+    "variance": 0.025,
+    "output_noise": False,
+    "epochs": 500,
+    "batch_size": 1000,
+    "lr": 0.005,
+    "schedule": "exponential",
+    "ema": None,
+    "grad_clip": None,
+    "patience": 50,
+    "validation_samples": 100,
+    "validate_every": 1,
+    "encoder_hidden": (16,),
+}
+
+
+def _multicvae(latent: int, decoder: tuple[int, ...], dropout: float, **own: Any) -> dict[str, Any]:
+    return {
+        **_MULTICVAE,
+        "latent_dim": latent,
+        "decoder_hidden": decoder,
+        "dropout": dropout,
+        **own,
+    }
+
+
+#: For `MultiCVAE.paper`.
+MULTICVAE_SETTINGS: dict[str, dict[str, Any]] = {
+    "chain-lin": _multicvae(4, (128,), 0.0),
+    "chain-nlin": _multicvae(1, (128,), 0.0),
+    "chain-nadd": _multicvae(4, (128,), 0.0),
+    "collider-lin": _multicvae(4, (), 0.0),
+    "collider-nlin": _multicvae(4, (), 0.0),
+    "collider-nadd": _multicvae(4, (), 0.0),
+    "triangle-lin": _multicvae(4, (128,), 0.2),
+    "triangle-nlin": _multicvae(1, (128,), 0.1),
+    "triangle-nadd": _multicvae(4, (128,), 0.2),
+    "mgraph-lin": _multicvae(4, (), 0.2),
+    "mgraph-nlin": _multicvae(4, (), 0.1),
+    "mgraph-nadd": _multicvae(4, (32, 32), 0.2),
+    "loan": _multicvae(1, (64, 64), 0.0, encoder_hidden=(16, 16)),
+    "adult": _multicvae(2, (16,), 0.0, encoder_hidden=(16, 16)),
+}

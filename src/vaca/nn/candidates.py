@@ -43,9 +43,11 @@ class Chosen(nn.Module):
         """What the columns are."""
         return self.stacks[0].heads  # type: ignore[return-value]
 
-    def log_prob(self, values: Tensor) -> Tensor:
-        """Log-likelihood (n, d) of each column given its parents."""
-        every = torch.stack([stack.log_prob(values) for stack in self.stacks])  # type: ignore[operator]
+    def log_prob(self, values: Tensor, seen: Tensor | None = None) -> Tensor:
+        """Log-likelihood (n, d) of each column given its parents in ``seen`` (or ``values``)."""
+        features = self.stacks[0].features(values if seen is None else seen)  # type: ignore[operator]
+        tables = [stack.log_prob(values, features) for stack in self.stacks]  # type: ignore[operator]
+        every = torch.stack(tables)
         return every[self.choice, :, torch.arange(len(self.choice))].T
 
     def numeric_noise(self, values: Tensor, columns: list[int]) -> tuple[Tensor, Tensor]:

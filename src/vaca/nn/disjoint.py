@@ -266,13 +266,14 @@ def aggregate(
     if how == "sum":
         return total
     ones = messages.new_ones(*messages.shape[:2], 1)
-    count = _sum(ones, target, nodes, mask).clamp(min=1.0)
+    arrived = _sum(ones, target, nodes, mask)
+    count = arrived.clamp(min=1.0)
     mean = total / count
     if how == "mean":
         return mean
     # Two passes: the difference of squares would cancel for large means.
     spread = (messages - mean[target]).square()
-    return (_sum(spread, target, nodes, mask) / count + 1e-12).sqrt()
+    return (_sum(spread, target, nodes, mask) / count + 1e-12).sqrt() * (arrived > 0)
 
 
 def _sum(messages: Tensor, target: Tensor, nodes: int, mask: Tensor | None) -> Tensor:

@@ -195,9 +195,9 @@ class StateNetwork(nn.Module):
         log_likelihood = self.log_likelihood(self.decode(flat, mask), x, k)
         centre, width = (mean.detach(), sd.detach()) if stop else (mean, sd)
         log_prior = (-0.5 * z.square() - _HALF_LOG_2PI).sum((1, 3))
-        log_posterior = (
-            -0.5 * ((z - centre) / width).square() - width.log() - _HALF_LOG_2PI
-        ).sum((1, 3))
+        log_posterior = (-0.5 * ((z - centre) / width).square() - width.log() - _HALF_LOG_2PI).sum(
+            (1, 3)
+        )
         kl = (0.5 * (mean.square() + sd.square() - 1.0) - sd.log()).sum((0, 2))
         return Terms(z, log_likelihood, log_prior, log_posterior, kl)
 

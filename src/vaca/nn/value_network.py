@@ -187,7 +187,7 @@ class ValueNetwork(nn.Module):
     ) -> None:
         super().__init__()
         self.parents = [tuple(p) for p in parents]
-        self.layers = _layers(self.parents)
+        self.layers = depth_layers(self.parents)
         self.rounds = len(self.layers) - 1 if rounds is None else rounds
         self.noise, self.final_cap, self.cap = noise, cap, cap
         count = len(columns)
@@ -387,7 +387,7 @@ class ValueNetwork(nn.Module):
         return x
 
 
-def _layers(parents: Sequence[Sequence[int]]) -> list[list[int]]:
+def depth_layers(parents: Sequence[Sequence[int]]) -> list[list[int]]:
     """Columns by the length of the longest path that leads to them."""
     depth: dict[int, int] = {}
     while len(depth) < len(parents):

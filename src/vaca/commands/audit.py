@@ -1,0 +1,209 @@
+"""`vaca audit`: how far predictions depend on a sensitive attribute, as a page to read."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vaca.commands.common import ForceOption, ModelArgument, check_writable, load_model, note
+from vaca.errors import VacaError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vaca.model import CausalModel
+
+
+def audit(
+    model: ModelArgument,
+    data: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DATA",
+            help="The people to audit: .csv, .parquet or .feather.",
+            show_default=False,
+        ),
+    ],
+    sensitive: Annotated[
+        list[str],
+        typer.Option(
+            "--sensitive",
+            metavar="COLUMN",
+            help="The sensitive attribute; several are changed together.",
+            show_default=False,
+        ),
+    ],
+    target: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="The true outcome.", show_default=False),
+    ] = None,
+    predict: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE.py:NAME",
+            help="What to audit: a fitted classifier, or a function of a table.",
+            show_default="a classifier fitted here",
+        ),
+    ] = None,
+    classifier: Annotated[
+        str, typer.Option(help="Without --predict: full, unaware, fair-x or fair-z.")
+    ] = "full",
+    learner: Annotated[str, typer.Option(help="Without --predict: lr or svm.")] = "lr",
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="The favourable outcome.",
+            show_default="the second in order",
+        ),
+    ] = None,
+    alternatives: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--to",
+            metavar="VALUE",
+            help="A value to change to; may be repeated.",
+            show_default="all that occur",
+        ),
+    ] = None,
+    draws: Annotated[int, typer.Option(min=1, help="Counterfactual draws per person.")] = 100,
+    threshold: Annotated[
+        float, typer.Option(help="Probability from which a decision is favourable.")
+    ] = 0.5,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    graphs: Annotated[
+        bool,
+        typer.Option("--graphs", help="Also with each arrow removed or reversed (refits)."),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Page to write: .html.", show_default="none"),
+    ] = None,
+    people: Annotated[
+        Path | None,
+        typer.Option(help="Table of every person to write: .csv.", show_default="none"),
+    ] = None,
+    force: ForceOption = False,
+) -> None:
+    """Measure how far predictions depend on a sensitive attribute.
+
+    For each person: what would the predictor have said, had the attribute been another, with all
+    that follows from it according to the model's graph?
+
+    Example: vaca audit model/ people.csv --sensitive sex --target credit_risk --out audit.html
+    """
+    for path in (out, people):
+        if path is not None:
+            check_writable(path, force)
+    if out is not None and out.suffix.lower() not in (".html", ".htm"):
+        raise VacaError(f"--out {out}: the report is a web page; end its name in .html")
+    source = load_model(model)
+    from vaca.tables import read_table
+
+    table = read_table(data)
+    if target is not None and target not in table.columns:
+        raise VacaError(f"--target {target}: the table has no such column")
+    if predict is not None:
+        predictor: Any = _load(predict)
+    else:
+        predictor = _fit(source, table, sensitive, target, classifier, learner)
+    from vaca.fairness import audit as run_audit
+
+    label = _label(positive, table, target)
+    options: dict[str, Any] = {
+        "target": target,
+        "positive": label,
+        "draws": draws,
+        "threshold": threshold,
+        "seed": seed,
+        "alternatives": alternatives,
+    }
+    result = run_audit(source, predictor, table, sensitive, name=predict or classifier, **options)
+    typer.echo(result.summary())
+    if predict is None:
+        note(f"the classifier {classifier} was fitted on these very rows")
+    evidence: dict[str, Any] = {}
+    if graphs:
+        evidence["graph_robustness"] = _graphs(source, predictor, table, sensitive, options)
+    if people is not None:
+        result.per_person.to_csv(people, index_label="person")
+        note(f"wrote {len(result.per_person):,} lines to {people}")
+    if out is not None:
+        result.to_html(out, **evidence)
+        note(f"wrote the report to {out}")
+
+
+def _label(positive: str | None, table: pd.DataFrame, target: str | None) -> Any:
+    """The label as the table has it: the text "1" may stand for the number 1."""
+    if positive is None or target is None:
+        return positive
+    for value in table[target].unique().tolist():
+        if str(value) == positive:
+            return value
+    raise VacaError(f"--positive {positive}: the column {target!r} has no such value")
+
+
+def _fit(
+    model: CausalModel,
+    table: pd.DataFrame,
+    sensitive: list[str],
+    target: str | None,
+    classifier: str,
+    learner: str,
+) -> Any:
+    if target is None:
+        raise VacaError(
+            "name the predictor with --predict FILE.py:NAME, or the outcome with --target COLUMN, "
+            "to fit one here"
+        )
+    from vaca.fairness import make_classifier
+
+    columns = list(model.schema_.columns)
+    missing = [c for c in columns if c not in table.columns]
+    if missing:
+        raise VacaError(f"the table lacks the column {missing[0]!r} of the model's graph")
+    if table[target].nunique() < 2:
+        raise VacaError(f"--target {target}: everyone has the same outcome; nothing can be learned")
+    pipeline = make_classifier(classifier, model, sensitive, learner)  # type: ignore[arg-type]
+    return pipeline.fit(table[columns], table[target])
+
+
+def _load(text: str) -> Any:
+    """The object NAME of FILE.py or of a module."""
+    where, colon, name = text.rpartition(":")
+    if not colon or not where or not name:
+        raise VacaError(f"--predict {text}: write FILE.py:NAME, like scoring.py:predict")
+    if where.endswith(".py"):
+        path = Path(where)
+        if not path.is_file():
+            raise VacaError(f"--predict {text}: there is no file {where}")
+        spec = importlib.util.spec_from_file_location(path.stem, path)
+        if spec is None or spec.loader is None:
+            raise VacaError(f"--predict {text}: {where} cannot be read as Python")
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    else:
+        try:
+            module = importlib.import_module(where)
+        except ModuleNotFoundError:
+            raise VacaError(f"--predict {text}: there is no module {where!r}") from None
+    if not hasattr(module, name):
+        raise VacaError(f"--predict {text}: {where} has no {name!r}")
+    return getattr(module, name)
+
+
+def _graphs(
+    model: CausalModel, predictor: Any, table: pd.DataFrame, sensitive: list[str], options: dict
+) -> Any:
+    from vaca.fairness import graph_robustness
+
+    if not hasattr(model, "fit"):
+        raise VacaError("--graphs fits the model again, and a built-in SCM is not fitted")
+    chosen = {k: options[k] for k in ("positive", "draws", "threshold", "seed", "alternatives")}
+    return graph_robustness(
+        model, predictor, table, sensitive, progress=lambda name: note(f"fitting: {name}"), **chosen
+    )
