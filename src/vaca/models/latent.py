@@ -97,7 +97,9 @@ class LatentEngine(Engine, abc.ABC):
             layout.tensor(validation), dtype=torch.float32, device=self.device
         )
         rows = x.shape[1]
-        batch = min(self.batch_size, max(32, rows // 8))
+        # A given number of epochs is somebody's recipe: keep its batches. Else few rows, small batches.
+        small = self.batch_size if self.epochs else max(32, rows // 8)
+        batch = min(self.batch_size, small)
         per_epoch = math.ceil(rows / batch)
         epochs = self.epochs or max(1, math.ceil(self.steps / per_epoch))
 
@@ -131,6 +133,9 @@ class LatentEngine(Engine, abc.ABC):
                 schedule=self.schedule,
                 ema=self.ema,
                 grad_clip=self.grad_clip,
+                # The cap on the output noise shrinks, so gradients grow while values train.
+                optimizer="adamw" if isinstance(net, ValueNetwork) else "adam",
+                beta2=0.99 if isinstance(net, ValueNetwork) else 0.999,
                 validate_every=self.validate_every or max(1, epochs // 50),
             ),
             generator=draws,

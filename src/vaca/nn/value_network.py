@@ -7,11 +7,11 @@ For a continuous column i with parents pa(i):
     \text{prior} \quad & z_i \sim N(0, 1) \\
     \text{decoder} \quad & x_i = g_i(z_i; m_i) + \sigma_i(m_i)\, \varepsilon_i, \qquad
         m_i = f^u_i\Big(\sum_{j \in pa(i)} f^m_{ij}(x_j)\Big) \\
-    \text{encoder} \quad & q(z_i \mid x_i, x_{pa(i)}) = N\big(e_i(x_i - b_i; m'_i), s_i^2\big), \qquad
-        s_i^{-2} = 1 + (g_i' / \sigma_i)^2
+    \text{encoder} \quad & q(z_i \mid x_i, x_{pa(i)}) = N\big(\mu_i, s_i^2\big), \qquad
+        \mu_i = N_i\big(e_i(x_i - b_i; m'_i)\big), \quad s_i^{-2} = 1 + (g_i'(\mu_i) / \sigma_i)^2
 
 with :math:`g_i` and :math:`e_i` increasing in their first argument, :math:`b_i` the offset of
-:math:`g_i`, and :math:`\sigma_i` capped so
+:math:`g_i`, :math:`N_i` a step of Newton's method on :math:`\log p(x_i, z_i \mid m_i)`, and :math:`\sigma_i` capped so
 that the latent, not the output noise, explains the column. Discrete columns have a threshold or
 Gumbel map of their own noise (see `vaca.nn.likelihoods`), whose posterior is known exactly.
 
@@ -37,6 +37,8 @@ from vaca.nn.objectives import Terms
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 #: Inputs are cut here (in sds), so that a wild `do` extrapolates as a constant, not without bound.
 _FAR = 30.0
+#: The longest refinement of a latent in one step.
+_STRIDE = 3.0
 
 
 class Embedding(nn.Module):
@@ -168,6 +170,8 @@ class ValueNetwork(nn.Module):
         Rounds of messages when decoding; default as many as the graph needs.
     encoder_rounds : int
         Rounds of messages in the encoder; more than 1 breaks design condition 2.
+    refinements : int
+        Newton steps from the encoder's guess towards the mode of the posterior.
     """
 
     def __init__(
@@ -183,13 +187,14 @@ class ValueNetwork(nn.Module):
         cap: float = 0.05,
         rounds: int | None = None,
         encoder_rounds: int = 1,
+        refinements: int = 1,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.parents = [tuple(p) for p in parents]
         self.layers = depth_layers(self.parents)
         self.rounds = len(self.layers) - 1 if rounds is None else rounds
-        self.noise, self.final_cap, self.cap = noise, cap, cap
+        self.noise, self.cap, self.refinements = noise, cap, refinements
         count = len(columns)
         edges = [(j, i) for i in range(count) for j in parents[i]]
         self.discrete = DiscreteLikelihood(columns)
@@ -257,6 +262,14 @@ class ValueNetwork(nn.Module):
         # The encoder works on the distance from the decoder's offset b_i(m_i), so that the two move
         # together: each alone would be held in place by the other, and weak effects never learned.
         mean = Increasing(own).value(x[self.continuous] - decode.offset)
+        for _ in range(self.refinements):
+            # A step of Newton's method towards the mode of the true posterior. It makes the encoder
+            # follow every change of the decoder, so that training does not wait for it.
+            value, slope = decode(mean)
+            steep = slope / sigma
+            error = (x[self.continuous] - value) / sigma
+            step = (error * steep - mean) / (1.0 + steep.square())
+            mean = mean + step.clamp(-_STRIDE, _STRIDE)
         _, slope = decode(mean)
         # The Laplace approximation of the true posterior: exact where the decoder is straight.
         return mean, torch.rsqrt(1.0 + (slope / sigma).square()), decode, sigma
