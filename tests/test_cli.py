@@ -23,6 +23,7 @@ COMMANDS = [
     ["counterfactual"],
     ["effect"],
     ["report"],
+    ["audit"],
     ["scms"],
     ["graph"],
     ["graph", "show"],

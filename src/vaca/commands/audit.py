@@ -89,7 +89,7 @@ def audit(
     ] = None,
     force: ForceOption = False,
 ) -> None:
-    """Measure how far predictions depend on a sensitive attribute.
+    """Measure how predictions depend on a sensitive column.
 
     For each person: what would the predictor have said, had the attribute been another, with all
     that follows from it according to the model's graph?
