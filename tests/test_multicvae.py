@@ -43,7 +43,12 @@ def test_a_column_sees_its_parents_and_nothing_else(decoder) -> None:
     parents = [[], [0], [1]]
     columns = [Discrete("continuous"), Discrete("categorical", 3), Discrete("continuous")]
     net = ConditionalNetwork(
-        parents, depth_layers(parents), columns, latent=2, decoder_hidden=decoder, generator=seeded()
+        parents,
+        depth_layers(parents),
+        columns,
+        latent=2,
+        decoder_hidden=decoder,
+        generator=seeded(),
     ).double()
     x = torch.tensor([[0.3], [1.0], [-0.7]], dtype=torch.float64)
     z = torch.zeros(3, 1, 2, dtype=torch.float64)

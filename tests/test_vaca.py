@@ -389,7 +389,9 @@ def test_hard_tables() -> None:
         {
             "huge": 1e12 * (1 + rng.random(n)),
             "flat": np.full(n, 3.5),
-            "city": pd.Categorical.from_codes(rng.integers(0, 200, n), [f"c{i}" for i in range(200)]),
+            "city": pd.Categorical.from_codes(
+                rng.integers(0, 200, n), [f"c{i}" for i in range(200)]
+            ),
             "rank": pd.Categorical(rng.choice(["low", "mid", "top"], n), ordered=True),
             "visits": rng.poisson(30, n),
             "alone": rng.normal(size=n),

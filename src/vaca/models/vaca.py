@@ -243,9 +243,7 @@ class VACA(LatentEngine):
         if self.hidden_layers is not None and self.hidden_layers < 0:
             raise VacaError(f"hidden_layers is at least 0; got {self.hidden_layers}")
 
-    def _build(
-        self, layout: Layout, generator: torch.Generator, *, warn: bool = False
-    ) -> Network:
+    def _build(self, layout: Layout, generator: torch.Generator, *, warn: bool = False) -> Network:
         longest = self.graph.longest_path
         hidden = self.hidden_layers
         if warn:

@@ -11,8 +11,8 @@ For a continuous column i with parents pa(i):
         \mu_i = N_i\big(e_i(x_i - b_i; m'_i)\big), \quad s_i^{-2} = 1 + (g_i'(\mu_i) / \sigma_i)^2
 
 with :math:`g_i` and :math:`e_i` increasing in their first argument, :math:`b_i` the offset of
-:math:`g_i`, :math:`N_i` a step of Newton's method on :math:`\log p(x_i, z_i \mid m_i)`, and :math:`\sigma_i` capped so
-that the latent, not the output noise, explains the column. Discrete columns have a threshold or
+:math:`g_i`, :math:`N_i` a step of Newton's method on :math:`\log p(x_i, z_i \mid m_i)`, and
+:math:`\sigma_i` capped so that the latent, not the output noise, explains the column. Discrete columns have a threshold or
 Gumbel map of their own noise (see `vaca.nn.likelihoods`), whose posterior is known exactly.
 
 Running the decoder for one round of messages moves the influence of a column one edge further, so
@@ -63,7 +63,7 @@ class Embedding(nn.Module):
         self.register_buffer("scale", torch.tensor([c.scale for c in columns]).view(-1, 1))
 
     def forward(self, x: Tensor, which: Sequence[int] | None = None) -> Tensor:
-        """Features of the values ``x`` of shape (columns, rows), all columns or those in ``which``."""
+        """Features of ``x`` of shape (columns, rows): all columns, or those in ``which``."""
         chosen = list(range(len(self.mean))) if which is None else list(which)
         pick = slice(None) if which is None else chosen
         value = ((x - self.mean[pick]) / self.scale[pick]).clamp(-_FAR, _FAR).unsqueeze(-1)
@@ -310,7 +310,7 @@ class ValueNetwork(nn.Module):
     def abduct(
         self, x: Tensor, normal: Tensor, uniform: Tensor, uniform_levels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The noise of the rows ``x``: z, eps, logistic, gumbel and shift, as `generate` takes them.
+        """The noise of the rows ``x``, as `generate` takes it: z, eps, logistic, gumbel, shift.
 
         Parameters
         ----------
