@@ -303,7 +303,7 @@ class _Run:
         self.config = config
         self.generator = generator
         self.label = label
-        self.parameters = [p for p in module.parameters() if p.requires_grad]
+        self.parameters: list[Tensor] = [p for p in module.parameters() if p.requires_grad]
         if not self.parameters:
             raise ValueError("The module has no parameters to train.")
         self.device = self.parameters[0].device

@@ -162,7 +162,7 @@ class LatentFeatures(TransformerMixin, BaseEstimator):
             changes.append((after - z[rows]) / self.scale_)
         change = np.concatenate(changes)
         moment = change.T @ change / len(change)
-        values, vectors = np.linalg.eigh(moment / self.tolerance**2)
+        values, vectors = np.linalg.eigh(moment / float(self.tolerance or 1.0) ** 2)
         self.mix_ = (vectors / np.sqrt(1 + np.maximum(values, 0))) @ vectors.T
 
     def _plain(self, frame: pd.DataFrame) -> np.ndarray:

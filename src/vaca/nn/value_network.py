@@ -12,8 +12,9 @@ For a continuous column i with parents pa(i):
 
 with :math:`g_i` and :math:`e_i` increasing in their first argument, :math:`b_i` the offset of
 :math:`g_i`, :math:`N_i` a step of Newton's method on :math:`\log p(x_i, z_i \mid m_i)`, and
-:math:`\sigma_i` capped so that the latent, not the output noise, explains the column. Discrete columns have a threshold or
-Gumbel map of their own noise (see `vaca.nn.likelihoods`), whose posterior is known exactly.
+:math:`\sigma_i` capped so that the latent, not the output noise, explains the column. Discrete
+columns have a threshold or Gumbel map of their own noise (see `vaca.nn.likelihoods`), whose
+posterior is known exactly.
 
 Running the decoder for one round of messages moves the influence of a column one edge further, so
 a graph whose longest path has :math:`\gamma` edges needs :math:`\gamma` rounds: :math:`\gamma - 1`
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -111,11 +113,12 @@ class Trunk(nn.Module):
             arrivals = torch.zeros(targets).index_add_(0, target, torch.ones(len(edges)))
             spread = torch.randn(self.message.weight.shape, generator=generator)
             self.message.weight.copy_(spread / (n_in * arrivals[target]).sqrt().view(-1, 1, 1))
-            for layer in self.update.layers:
+            linear = cast("list[DisjointLinear]", list(self.update.layers))
+            for layer in linear:
                 layer.weight.mul_(math.sqrt(3.0))
-                layer.bias.zero_()
-            self.update.layers[-1].weight.mul_(0.1)
-            self.update.layers[-1].bias.copy_(start)
+                cast("Tensor", layer.bias).zero_()
+            linear[-1].weight.mul_(0.1)
+            cast("Tensor", linear[-1].bias).copy_(start)
             self.straight.weight.zero_()
         self._edges_into: dict[tuple[int, ...], tuple[Tensor, Tensor]] = {}
 
@@ -217,7 +220,8 @@ class ValueNetwork(nn.Module):
         self.column_noise = nn.Parameter(torch.zeros(count, 1)) if noise == "column" else None
         for name, parameter in self.named_parameters():
             # Decay shrinks effects of parents, not what a column is by itself.
-            parameter.no_decay = not name.endswith("weight") or name.startswith("embed")
+            spared = not name.endswith("weight") or name.startswith("embed")
+            setattr(parameter, "no_decay", spared)  # noqa: B010 (no attribute of every Parameter)
 
     # ------------------------------------------------------------------ the parts
 
