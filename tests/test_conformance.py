@@ -200,11 +200,16 @@ def test_the_primitives_give_the_factual_back(model_and_rows) -> None:
             np.testing.assert_allclose(again[column], values, rtol=1e-6, atol=1e-6 * scale)
 
 
+def sends_states(model: CausalModel) -> bool:
+    """Whether it is VACA with the paper's network, which has no values inside but at its ends."""
+    return getattr(model, "messages", None) == "states"
+
+
 def test_composition(model_and_rows) -> None:
     """do(x_i = its factual value) gives the factual back.
 
-    Exact for SCMs and for engines with one mechanism per column. VACA's action step encodes the
-    intervened node anew, so there the distance is bounded and not zero.
+    The paper's network encodes an intervened node anew without its parents, so its descendants
+    move; `docs/explanations/two-encoder-passes.md` says by how much.
     """
     model, frame = model_and_rows
     rows = frame.head(100)
@@ -212,13 +217,8 @@ def test_composition(model_and_rows) -> None:
         columns = list(model.graph.columns(node))
         do = {node: {c: rows[c] for c in columns}} if len(columns) > 1 else {node: rows[columns[0]]}
         answer = pd.DataFrame(model.counterfactual(rows, do))
-        if type(model).__name__ == "VACA":
-            for column in frame.columns:
-                if not model.schema_[column].discrete:
-                    gap = (answer[column] - rows[column]).abs().mean() / frame[column].std()
-                    assert gap < 2, (node, column, gap)
-            continue
-        for column in frame.columns:
+        held = [*columns, *unreachable(model, node)] if sends_states(model) else frame.columns
+        for column in held:
             if model.schema_[column].discrete:
                 assert answer[column].equals(rows[column]), (node, column)
             else:
@@ -239,7 +239,9 @@ def test_abduction_looks_only_at_a_node_and_its_parents(learned_and_rows) -> Non
         changed = {c: y[c] if c in model.graph.columns(node) else x[c] for c in x}
         v = model.abduct(changed, None)
         allowed = {node, *model.graph.children(node)}
-        for key in u:
+        # What the paper's decoder misses depends on all that it decodes from; its latents do not.
+        keys = [k for k in u if k.startswith("z/")] if sends_states(model) else list(u)
+        for key in keys:
             if noise_owner(model, key) not in allowed:
                 np.testing.assert_array_equal(u[key], v[key], err_msg=f"{key} moved with {node}")
 

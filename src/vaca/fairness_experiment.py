@@ -47,8 +47,8 @@ PAPER: dict[str, Any] = {
     "ema": None,
     "patience": 20,
 }
-#: Chosen among six sizes by the log-likelihood of validation rows over four splits.
-OURS: dict[str, Any] = {"width": 16, "weight_decay": 1e-2, "steps": 600, "patience": 10}
+#: Chosen by the log-likelihood of the validation rows of three splits that the table does not use.
+OURS: dict[str, Any] = {"width": 16, "weight_decay": 2.0, "steps": 600, "patience": 10}
 CONFIGURATIONS: dict[Configuration, dict[str, Any]] = {"ours": OURS, "paper": PAPER}
 
 #: (learner, classifier, metric) -> (mean, sd) of the paper's appendix F, x 100.

@@ -559,8 +559,8 @@ def plot_effects(
         low, high = effect.interval(level)
         outside = bool(effect.outside_support)
         ax.plot([low, high], [i, i], color=COLOURS[0], lw=1.6, linestyle=":" if outside else "-")
-        inside = "white" if outside else COLOURS[1]
-        ax.plot([effect.value], [i], "s", mfc=inside, mec=COLOURS[0], ms=8, zorder=3)
+        face = "white" if outside else COLOURS[1]
+        ax.plot([effect.value], [i], "s", mec=COLOURS[0], mfc=face, ms=8, zorder=3)
         said = f"{_number(effect.value)} [{_number(low)}, {_number(high)}]" + (
             " *" if outside else ""
         )

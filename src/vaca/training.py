@@ -69,6 +69,8 @@ class TrainConfig:
         A validation score counts as better when it is lower by more than this.
     optimizer : {"adam", "adamw"}
         Where the weight decay goes.
+    beta2 : float
+        Memory of Adam for the size of the gradient; less of it suits a loss whose scale changes.
     time_budget : float or None
         Seconds after which training stops cleanly with the best weights so far. Schedules then
         follow the clock when it runs ahead of the epochs, so that they still come to their end.
@@ -93,6 +95,7 @@ class TrainConfig:
     validate_every: int = 1
     min_delta: float = 0.0
     optimizer: Literal["adam", "adamw"] = "adam"
+    beta2: float = 0.999
     time_budget: float | None = None
     checkpoint_every: float = 30.0
 
@@ -300,7 +303,7 @@ class _Run:
         self.config = config
         self.generator = generator
         self.label = label
-        self.parameters = [p for p in module.parameters() if p.requires_grad]
+        self.parameters: list[Tensor] = [p for p in module.parameters() if p.requires_grad]
         if not self.parameters:
             raise ValueError("The module has no parameters to train.")
         self.device = self.parameters[0].device
@@ -312,6 +315,7 @@ class _Run:
             [group for group in groups if group["params"]],
             lr=config.lr,
             weight_decay=config.weight_decay,
+            betas=(0.9, config.beta2),
             fused=self.device.type in ("cpu", "cuda"),
         )
         self.history = History()

@@ -42,7 +42,7 @@ def _results_choice(options: Options) -> tuple[Sequence[int], Sequence[str], Seq
 
 def _results_runs(options: Options) -> list[Run]:
     # A quick look is for the table beside the published one; the other protocol takes longer.
-    fields = {"protocols": ("published",)} if options.quick else {}
+    fields: dict[str, Any] = {"protocols": ("published",)} if options.quick else {}
     return plan(options, *_results_choice(options), **fields)
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -255,7 +255,7 @@ class CAREFL(Engine):
             u[f"value/{column}"] = np.array(x[column])
             spread.append(values)
         z = torch.from_numpy((np.stack(spread, 1) - self._mean) / self._unit).to(self.device)
-        for layer in self._layers:
+        for layer in _mechanisms(self._layers):
             z = layer.push(z)[0]
         for j, column in enumerate(self._names):
             u[f"noise/{column}"] = z[:, j].cpu().numpy().copy()
@@ -322,7 +322,8 @@ class CAREFL(Engine):
         stages[-1][:, j] = noise
         for k in reversed(range(len(self._layers))):
             above = stages[k + 1][:, j : j + 1]
-            stages[k][:, j] = self._layers[k].numeric_value(above, stages[k], [j])[:, 0]
+            layer = _mechanisms(self._layers)[k]
+            stages[k][:, j] = layer.numeric_value(above, stages[k], [j])[:, 0]
         return stages[0][:, j].cpu().numpy()
 
     def _fix(self, values: np.ndarray, column: str, u: Noise, stages: list[Tensor], j: int) -> None:
@@ -330,7 +331,7 @@ class CAREFL(Engine):
         place = values.astype(float) + u.get(f"cell/{column}", 0.0)
         scaled = torch.from_numpy((place - self._mean[j]) / self._unit[j])
         stages[0][:, j] = scaled.to(self.device)
-        for k, layer in enumerate(self._layers):
+        for k, layer in enumerate(_mechanisms(self._layers)):
             stages[k + 1][:, j] = layer.numeric_noise(stages[k], [j])[0][:, 0]
 
     def _level(self, column: str, values: np.ndarray) -> np.ndarray:
@@ -365,10 +366,14 @@ class CAREFL(Engine):
         self._layers = layers.double().eval().to(self.device)
 
 
+def _mechanisms(layers: nn.ModuleList) -> list[Mechanisms]:
+    return cast("list[Mechanisms]", list(layers))
+
+
 def _log_prob(layers: nn.ModuleList, z: Tensor) -> Tensor:
     """Log-density (n,) of standardised rows."""
     total = z.new_zeros(len(z))
-    for layer in layers:
+    for layer in _mechanisms(layers):
         z, slope = layer.push(z)
         total = total + slope.sum(1)
     return total - 0.5 * z.square().sum(1) - 0.5 * z.shape[1] * math.log(2 * math.pi)

@@ -66,9 +66,7 @@ class LatentEngine(Engine, abc.ABC):
         """Raise VacaError if a parameter cannot be used."""
 
     @abc.abstractmethod
-    def _build(
-        self, layout: Layout, generator: torch.Generator, *, warn: bool = False
-    ) -> Network:
+    def _build(self, layout: Layout, generator: torch.Generator, *, warn: bool = False) -> Network:
         """The network, with starting weights from the generator."""
 
     @abc.abstractmethod
@@ -97,7 +95,10 @@ class LatentEngine(Engine, abc.ABC):
             layout.tensor(validation), dtype=torch.float32, device=self.device
         )
         rows = x.shape[1]
-        batch = min(self.batch_size, max(32, rows // 8))
+        # A given number of epochs is somebody's recipe: keep its batches. Else few rows, small
+        # batches.
+        small = self.batch_size if self.epochs else max(32, rows // 8)
+        batch = min(self.batch_size, small)
         per_epoch = math.ceil(rows / batch)
         epochs = self.epochs or max(1, math.ceil(self.steps / per_epoch))
 
@@ -131,6 +132,9 @@ class LatentEngine(Engine, abc.ABC):
                 schedule=self.schedule,
                 ema=self.ema,
                 grad_clip=self.grad_clip,
+                # The cap on the output noise shrinks, so gradients grow while values train.
+                optimizer="adamw" if isinstance(net, ValueNetwork) else "adam",
+                beta2=0.99 if isinstance(net, ValueNetwork) else 0.999,
                 validate_every=self.validate_every or max(1, epochs // 50),
             ),
             generator=draws,
@@ -149,9 +153,7 @@ class LatentEngine(Engine, abc.ABC):
         self.n_parameters_ = sum(p.numel() for p in net.parameters())
 
     def _state(self) -> dict[str, np.ndarray]:
-        weights = {
-            f"net/{k}": v.cpu().numpy() for k, v in self._net.state_dict().items()
-        }
+        weights = {f"net/{k}": v.cpu().numpy() for k, v in self._net.state_dict().items()}
         return {**weights, **{f"layout/{k}": v for k, v in self._layout.arrays().items()}}
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
@@ -168,7 +170,7 @@ class LatentEngine(Engine, abc.ABC):
     # ------------------------------------------------------------------ the three primitives
 
     def noise(self, n: int, rng: np.random.Generator) -> Noise:
-        """Draw z, the noise of the decoder and, where there is one, of the action step's encoder."""
+        """Draw z, the noise of the decoder and that of the action step's encoder, if any."""
         u: Noise = {}
         for name, size in self._latents():
             u[f"z/{name}"] = rng.standard_normal((n, size) if size else n)
@@ -238,9 +240,9 @@ class LatentEngine(Engine, abc.ABC):
 
         Returns
         -------
-        DataFrame with the index of ``data``; posterior means. A discrete
-        column without a latent gives its noise instead: a normal score (binary, ordinal, count) or the Gumbel noise of
-        each level (categorical), at the middle of its posterior.
+        DataFrame with the index of ``data``; posterior means. A discrete column without a latent
+        gives its noise instead, at the middle of its posterior: a normal score (binary, ordinal,
+        count) or the Gumbel noise of each level (categorical).
         """
         frame = as_frame(data)
         parts = [self._encode(self.abduct(x, None)) for x in self._pieces(frame)]
@@ -300,17 +302,14 @@ class LatentEngine(Engine, abc.ABC):
             {c: v[a : a + CHUNK] for c, v in x.items()} for a in range(0, max(len(frame), 1), CHUNK)
         ]
 
-def _bound(
-    net: Network, x: Tensor, k: int, generator: torch.Generator
-) -> Tensor:
-    """The importance-weighted bound of each row (the ELBO for k = 1), in pieces that fit a cache."""
+
+def _bound(net: Network, x: Tensor, k: int, generator: torch.Generator) -> Tensor:
+    """The importance-weighted bound of each row (k = 1: the ELBO), in pieces that fit a cache."""
     out = []
     size = max(1, 20_000 // k)
     for part in x.split(size, dim=1):
         t = net.terms(part, k, generator)
-        out.append(
-            t.log_likelihood[0] - t.kl if k == 1 else objectives.importance_bound(t)
-        )
+        out.append(t.log_likelihood[0] - t.kl if k == 1 else objectives.importance_bound(t))
     return torch.cat(out)
 
 

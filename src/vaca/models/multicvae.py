@@ -149,9 +149,7 @@ class MultiCVAE(LatentEngine):
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise VacaError(f"{name} is a whole number of at least 1; got {value!r}")
 
-    def _build(
-        self, layout: Layout, generator: torch.Generator, *, warn: bool = False
-    ) -> Network:
+    def _build(self, layout: Layout, generator: torch.Generator, *, warn: bool = False) -> Network:
         parents = layout.column_parents()
         return ConditionalNetwork(
             parents,

@@ -8,6 +8,7 @@ numbers as the fitted one.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
 
@@ -181,6 +182,7 @@ class Trees:
 
 
 Predictor = Polynomial | Trees
+Fit = Callable[[np.ndarray, np.ndarray], Predictor]
 
 
 def choose_regressor(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[Predictor, np.ndarray, str]:
@@ -190,7 +192,7 @@ def choose_regressor(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[Predictor
     -------
     predictor, residuals (n,) on rows that the predictor had not seen, name
     """
-    fits = {}
+    fits: dict[str, Fit] = {}
     for degree in (1, 2, 3):
         if _terms(x.shape[1], degree) <= min(MAX_TERMS, len(x) // 5) or degree == 1:
             fits[f"polynomial {degree}"] = lambda a, b, d=degree: Polynomial.regression(a, b, d)
@@ -213,7 +215,7 @@ def choose_classifier(
     x: np.ndarray, y: np.ndarray, levels: int, seed: int
 ) -> tuple[Predictor, str]:
     """The classifier with the lowest cross-validated log-loss; scores are unnormalised logs."""
-    fits = {"frequencies": lambda a, b: _frequencies(a, b, levels)}
+    fits: dict[str, Fit] = {"frequencies": lambda a, b: _frequencies(a, b, levels)}
     for degree in (1, 2):
         if _terms(x.shape[1], degree) <= min(MAX_TERMS, len(x) // 5) or degree == 1:
             fits[f"polynomial {degree}"] = lambda a, b, d=degree: Polynomial.classification(

@@ -22,7 +22,7 @@ from vaca.schema import Column, Kind, Schema
 #: Beyond so many edges in a row, errors of the single steps add up to more than the answer.
 LONG_PATH = 30
 #: The cap on the output noise starts here (in sds) and shrinks over this share of training.
-CAP_START, CAP_SHARE = 0.5, 0.6
+CAP_START, CAP_SHARE = 0.5, 0.9
 
 
 class VACA(LatentEngine):
@@ -55,6 +55,8 @@ class VACA(LatentEngine):
         Of the decoder; by default as many as the graph needs.
     encoder_hidden_layers : int
         More than 0 breaks design condition 2.
+    refinements : int
+        Newton steps from the encoder's guess towards the mode of the posterior (values).
     width : int
         Units of the hidden layers.
     depth, embedding, map_steps : int
@@ -117,6 +119,7 @@ class VACA(LatentEngine):
         messages: Literal["values", "states"] = "values",
         hidden_layers: int | None = None,
         encoder_hidden_layers: int = 0,
+        refinements: int = 1,
         width: int = 64,
         depth: int = 1,
         embedding: int = 16,
@@ -138,7 +141,7 @@ class VACA(LatentEngine):
         epochs: int | None = None,
         batch_size: int = 500,
         lr: float = 5e-3,
-        weight_decay: float = 0.0,
+        weight_decay: float = 0.5,
         schedule: Literal["constant", "exponential", "onecycle", "cosine"] = "onecycle",
         ema: float | None = 0.99,
         grad_clip: float | None = 10.0,
@@ -152,6 +155,7 @@ class VACA(LatentEngine):
         self.messages = messages
         self.hidden_layers = hidden_layers
         self.encoder_hidden_layers = encoder_hidden_layers
+        self.refinements = refinements
         self.width = width
         self.depth = depth
         self.embedding = embedding
@@ -239,9 +243,7 @@ class VACA(LatentEngine):
         if self.hidden_layers is not None and self.hidden_layers < 0:
             raise VacaError(f"hidden_layers is at least 0; got {self.hidden_layers}")
 
-    def _build(
-        self, layout: Layout, generator: torch.Generator, *, warn: bool = False
-    ) -> Network:
+    def _build(self, layout: Layout, generator: torch.Generator, *, warn: bool = False) -> Network:
         longest = self.graph.longest_path
         hidden = self.hidden_layers
         if warn:
@@ -258,6 +260,7 @@ class VACA(LatentEngine):
                 cap=self.noise_cap,
                 rounds=None if hidden is None or hidden >= longest - 1 else hidden + 1,
                 encoder_rounds=1 + self.encoder_hidden_layers,
+                refinements=self.refinements,
                 generator=generator,
             )
         specs, columns = layout.specs(), layout.node_columns()

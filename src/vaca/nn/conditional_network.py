@@ -147,9 +147,9 @@ class ConditionalNetwork(nn.Module):
         total = total + self.discrete.log_prob(parameters, repeated)
         centre, width = (mean.detach(), sd.detach()) if stop else (mean, sd)
         log_prior = (-0.5 * z.square() - _HALF_LOG_2PI).sum((1, 3))
-        log_posterior = (
-            -0.5 * ((z - centre) / width).square() - width.log() - _HALF_LOG_2PI
-        ).sum((1, 3))
+        log_posterior = (-0.5 * ((z - centre) / width).square() - width.log() - _HALF_LOG_2PI).sum(
+            (1, 3)
+        )
         kl = (0.5 * (mean.square() + sd.square() - 1.0) - sd.log()).sum((0, 2))
         return Terms(z, total.view(k, rows), log_prior, log_posterior, kl)
 
@@ -167,7 +167,7 @@ class ConditionalNetwork(nn.Module):
     def abduct(
         self, x: Tensor, normal: Tensor, uniform: Tensor, uniform_levels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The noise of the rows ``x``: z, eps, logistic, gumbel and shift, as `generate` takes them.
+        """The noise of the rows ``x``, as `generate` takes it: z, eps, logistic, gumbel, shift.
 
         Parameters
         ----------

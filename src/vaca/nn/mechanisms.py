@@ -109,6 +109,7 @@ class Mechanisms(nn.Module):
         for j, direct in enumerate(parents):
             for p in direct:
                 mask[j, starts[p] : starts[p + 1]] = 1.0
+        self.mask: Tensor
         self.register_buffer("mask", mask, persistent=False)
         fan = mask.sum(1).clamp(min=1.0)
 

@@ -17,6 +17,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 _UNIT = math.log(math.expm1(1.0))  # softplus of this is 1
+_STEEP = 5.0  # the logarithm of the steepest step
 _FLAT = -3.0  # softplus of this is 0.05: a step that is hardly there yet
 
 
@@ -39,7 +40,6 @@ def identity_parameters(steps: int) -> Tensor:
     start = torch.zeros(parameter_count(steps))
     start[1] = _UNIT
     start[2 : 2 + steps] = _FLAT
-    start[2 + steps : 2 + 2 * steps] = _UNIT
     start[2 + 2 * steps :] = torch.linspace(-2.0, 2.0, steps)
     return start
 
@@ -62,10 +62,11 @@ class Increasing:
     def __init__(self, parameters: Tensor) -> None:
         steps = (parameters.shape[-1] - 2) // 3
         self.offset = parameters[..., 0]
-        positive = F.softplus(parameters[..., 1 : 2 + 2 * steps])
+        positive = F.softplus(parameters[..., 1 : 2 + steps])
         self.tilt = positive[..., 0]
-        self.height = positive[..., 1 : 1 + steps]
-        self.width = positive[..., 1 + steps :]
+        self.height = positive[..., 1:]
+        # An exponential, so that a step can become a jump in few updates.
+        self.width = parameters[..., 2 + steps : 2 + 2 * steps].clamp(max=_STEEP).exp()
         self.place = parameters[..., 2 + 2 * steps :]
 
     def __call__(self, z: Tensor) -> tuple[Tensor, Tensor]:

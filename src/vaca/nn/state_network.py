@@ -207,11 +207,10 @@ class StateNetwork(nn.Module):
         total = x.new_zeros(k, rows)
         if self.continuous:
             mean = parameters[self.continuous][..., 0].view(-1, k, rows)
-            variance = self.variance()
-            if isinstance(variance, Tensor):
-                variance = variance.unsqueeze(-1)
+            variance = torch.as_tensor(self.variance(), dtype=x.dtype, device=x.device)
+            variance = variance.view(-1, 1, 1)
             error = (x[self.continuous].unsqueeze(1) - mean).square() / variance
-            constant = torch.log(torch.as_tensor(variance, dtype=x.dtype, device=x.device))
+            constant = torch.log(variance)
             total = total + (-0.5 * (error + constant) - _HALF_LOG_2PI).sum(0)
         if len(self.continuous) < len(x):
             repeated = x.repeat(1, k) if k > 1 else x
@@ -223,7 +222,7 @@ class StateNetwork(nn.Module):
     def abduct(
         self, x: Tensor, normal: Tensor, uniform: Tensor, uniform_levels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The noise of the rows ``x``: z, eps, logistic, gumbel and shift, as `generate` takes them.
+        """The noise of the rows ``x``, as `generate` takes it: z, eps, logistic, gumbel, shift.
 
         Parameters
         ----------

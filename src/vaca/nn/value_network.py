@@ -7,13 +7,14 @@ For a continuous column i with parents pa(i):
     \text{prior} \quad & z_i \sim N(0, 1) \\
     \text{decoder} \quad & x_i = g_i(z_i; m_i) + \sigma_i(m_i)\, \varepsilon_i, \qquad
         m_i = f^u_i\Big(\sum_{j \in pa(i)} f^m_{ij}(x_j)\Big) \\
-    \text{encoder} \quad & q(z_i \mid x_i, x_{pa(i)}) = N\big(e_i(x_i - b_i; m'_i), s_i^2\big), \qquad
-        s_i^{-2} = 1 + (g_i' / \sigma_i)^2
+    \text{encoder} \quad & q(z_i \mid x_i, x_{pa(i)}) = N\big(\mu_i, s_i^2\big), \qquad
+        \mu_i = N_i\big(e_i(x_i - b_i; m'_i)\big), \quad s_i^{-2} = 1 + (g_i'(\mu_i) / \sigma_i)^2
 
 with :math:`g_i` and :math:`e_i` increasing in their first argument, :math:`b_i` the offset of
-:math:`g_i`, and :math:`\sigma_i` capped so
-that the latent, not the output noise, explains the column. Discrete columns have a threshold or
-Gumbel map of their own noise (see `vaca.nn.likelihoods`), whose posterior is known exactly.
+:math:`g_i`, :math:`N_i` a step of Newton's method on :math:`\log p(x_i, z_i \mid m_i)`, and
+:math:`\sigma_i` capped so that the latent, not the output noise, explains the column. Discrete
+columns have a threshold or Gumbel map of their own noise (see `vaca.nn.likelihoods`), whose
+posterior is known exactly.
 
 Running the decoder for one round of messages moves the influence of a column one edge further, so
 a graph whose longest path has :math:`\gamma` edges needs :math:`\gamma` rounds: :math:`\gamma - 1`
@@ -24,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 import torch
 import torch.nn.functional as F
@@ -37,6 +39,8 @@ from vaca.nn.objectives import Terms
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 #: Inputs are cut here (in sds), so that a wild `do` extrapolates as a constant, not without bound.
 _FAR = 30.0
+#: The longest refinement of a latent in one step.
+_STRIDE = 3.0
 
 
 class Embedding(nn.Module):
@@ -61,7 +65,7 @@ class Embedding(nn.Module):
         self.register_buffer("scale", torch.tensor([c.scale for c in columns]).view(-1, 1))
 
     def forward(self, x: Tensor, which: Sequence[int] | None = None) -> Tensor:
-        """Features of the values ``x`` of shape (columns, rows), all columns or those in ``which``."""
+        """Features of ``x`` of shape (columns, rows): all columns, or those in ``which``."""
         chosen = list(range(len(self.mean))) if which is None else list(which)
         pick = slice(None) if which is None else chosen
         value = ((x - self.mean[pick]) / self.scale[pick]).clamp(-_FAR, _FAR).unsqueeze(-1)
@@ -109,11 +113,12 @@ class Trunk(nn.Module):
             arrivals = torch.zeros(targets).index_add_(0, target, torch.ones(len(edges)))
             spread = torch.randn(self.message.weight.shape, generator=generator)
             self.message.weight.copy_(spread / (n_in * arrivals[target]).sqrt().view(-1, 1, 1))
-            for layer in self.update.layers:
+            linear = cast("list[DisjointLinear]", list(self.update.layers))
+            for layer in linear:
                 layer.weight.mul_(math.sqrt(3.0))
-                layer.bias.zero_()
-            self.update.layers[-1].weight.mul_(0.1)
-            self.update.layers[-1].bias.copy_(start)
+                cast("Tensor", layer.bias).zero_()
+            linear[-1].weight.mul_(0.1)
+            cast("Tensor", linear[-1].bias).copy_(start)
             self.straight.weight.zero_()
         self._edges_into: dict[tuple[int, ...], tuple[Tensor, Tensor]] = {}
 
@@ -168,6 +173,8 @@ class ValueNetwork(nn.Module):
         Rounds of messages when decoding; default as many as the graph needs.
     encoder_rounds : int
         Rounds of messages in the encoder; more than 1 breaks design condition 2.
+    refinements : int
+        Newton steps from the encoder's guess towards the mode of the posterior.
     """
 
     def __init__(
@@ -183,13 +190,14 @@ class ValueNetwork(nn.Module):
         cap: float = 0.05,
         rounds: int | None = None,
         encoder_rounds: int = 1,
+        refinements: int = 1,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.parents = [tuple(p) for p in parents]
         self.layers = depth_layers(self.parents)
         self.rounds = len(self.layers) - 1 if rounds is None else rounds
-        self.noise, self.final_cap, self.cap = noise, cap, cap
+        self.noise, self.cap, self.refinements = noise, cap, refinements
         count = len(columns)
         edges = [(j, i) for i in range(count) for j in parents[i]]
         self.discrete = DiscreteLikelihood(columns)
@@ -212,7 +220,8 @@ class ValueNetwork(nn.Module):
         self.column_noise = nn.Parameter(torch.zeros(count, 1)) if noise == "column" else None
         for name, parameter in self.named_parameters():
             # Decay shrinks effects of parents, not what a column is by itself.
-            parameter.no_decay = not name.endswith("weight") or name.startswith("embed")
+            spared = not name.endswith("weight") or name.startswith("embed")
+            setattr(parameter, "no_decay", spared)  # noqa: B010 (no attribute of every Parameter)
 
     # ------------------------------------------------------------------ the parts
 
@@ -257,6 +266,14 @@ class ValueNetwork(nn.Module):
         # The encoder works on the distance from the decoder's offset b_i(m_i), so that the two move
         # together: each alone would be held in place by the other, and weak effects never learned.
         mean = Increasing(own).value(x[self.continuous] - decode.offset)
+        for _ in range(self.refinements):
+            # A step of Newton's method towards the mode of the true posterior. It makes the encoder
+            # follow every change of the decoder, so that training does not wait for it.
+            value, slope = decode(mean)
+            steep = slope / sigma
+            error = (x[self.continuous] - value) / sigma
+            step = (error * steep - mean) / (1.0 + steep.square())
+            mean = mean + step.clamp(-_STRIDE, _STRIDE)
         _, slope = decode(mean)
         # The Laplace approximation of the true posterior: exact where the decoder is straight.
         return mean, torch.rsqrt(1.0 + (slope / sigma).square()), decode, sigma
@@ -297,7 +314,7 @@ class ValueNetwork(nn.Module):
     def abduct(
         self, x: Tensor, normal: Tensor, uniform: Tensor, uniform_levels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The noise of the rows ``x``: z, eps, logistic, gumbel and shift, as `generate` takes them.
+        """The noise of the rows ``x``, as `generate` takes it: z, eps, logistic, gumbel, shift.
 
         Parameters
         ----------

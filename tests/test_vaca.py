@@ -1,0 +1,429 @@
+"""VACA: design conditions on real Jacobians, published sizes, objectives, bad input."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+
+import vaca
+from vaca.errors import VacaError, VacaWarning
+from vaca.models.layout import Layout
+from vaca.models.vaca import VACA
+from vaca.nn import objectives
+from vaca.nn.likelihoods import Discrete
+from vaca.nn.state_network import StateNetwork
+from vaca.nn.value_network import ValueNetwork, depth_layers
+
+# A chain 0 -> 1 -> 2 -> 3 with the shortcut 0 -> 3: shortest paths of 1 or 2, longest of 3.
+PARENTS = [[], [0], [1], [0, 2]]
+LONGEST = 3
+ANCESTORS = {0: {0}, 1: {0, 1}, 2: {0, 1, 2}, 3: {0, 1, 2, 3}}
+COLUMNS = [Discrete("continuous")] * 4
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def stirred(net: torch.nn.Module) -> torch.nn.Module:
+    """Random weights everywhere, so that a zero in a Jacobian is one of structure."""
+    generator = seeded(5)
+    with torch.no_grad():
+        for p in net.parameters():
+            p.add_(0.3 * torch.randn(p.shape, generator=generator))
+    return net.double().eval()
+
+
+def value_network(rounds: int | None = None, **changes) -> ValueNetwork:
+    net = ValueNetwork(
+        PARENTS, COLUMNS, width=8, embedding=4, rounds=rounds, generator=seeded(), **changes
+    )
+    return stirred(net)  # type: ignore[return-value]
+
+
+def state_network(hidden: int, **changes) -> StateNetwork:
+    net = StateNetwork(
+        PARENTS,
+        [[0], [1], [2], [3]],
+        COLUMNS,
+        hidden_layers=hidden,
+        latent=2,
+        generator=seeded(),
+        **changes,
+    )
+    return stirred(net)  # type: ignore[return-value]
+
+
+def reach_of_values(net: ValueNetwork, do: dict[int, torch.Tensor] | None = None) -> torch.Tensor:
+    """Which z moves which x: (to, from)."""
+    zero = torch.zeros(4, 1, dtype=torch.float64)
+
+    def decode(z: torch.Tensor) -> torch.Tensor:
+        gumbel = zero.new_zeros(0, 1, 0)
+        return net.generate(z, zero, zero, gumbel, zero, do or {})[:, 0]
+
+    z = torch.randn(4, 1, generator=seeded(1), dtype=torch.float64)
+    return torch.autograd.functional.jacobian(decode, z)[..., 0] != 0
+
+
+def reach_of_states(net: StateNetwork, mask: torch.Tensor | None = None) -> torch.Tensor:
+    # Several rows, since a ReLU may happen to be off in one.
+    z = torch.randn(4, 20, 2, generator=seeded(1), dtype=torch.float64)
+    jacobian = torch.autograd.functional.jacobian(lambda v: net.decode(v, mask)[..., 0].sum(1), z)
+    return (jacobian != 0).any(-1).any(-1)
+
+
+def expected_reach() -> torch.Tensor:
+    return torch.tensor([[j in ANCESTORS[i] for j in range(4)] for i in range(4)])
+
+
+def test_with_enough_rounds_every_ancestor_reaches() -> None:
+    assert torch.equal(reach_of_values(value_network()), expected_reach())
+    assert torch.equal(reach_of_values(value_network(LONGEST)), expected_reach())
+    assert torch.equal(reach_of_states(state_network(LONGEST - 1)), expected_reach())
+
+
+def test_with_one_round_less_the_longest_path_is_lost() -> None:
+    """z0 still reaches x3 by the shortcut; through 1 and 2 it does not."""
+    without_shortcut = [[], [0], [1], [2]]
+    short = StateNetwork(
+        without_shortcut, [[0], [1], [2], [3]], COLUMNS, hidden_layers=LONGEST - 2, latent=2
+    )
+    assert not reach_of_states(stirred(short))[3, 0]  # type: ignore[arg-type]
+    net = ValueNetwork(
+        without_shortcut, COLUMNS, width=8, embedding=4, rounds=LONGEST - 1, generator=seeded()
+    )
+    reach = reach_of_values(stirred(net))  # type: ignore[arg-type]
+    assert not reach[3, 0]
+    assert reach[3, 1]
+    assert reach[2, 0]
+
+
+def test_running_all_rounds_equals_running_layer_by_layer() -> None:
+    net = value_network()
+    generator = seeded(2)
+    z, eps = (torch.randn(4, 9, generator=generator, dtype=torch.float64) for _ in range(2))
+    zero = torch.zeros_like(eps)
+    rest = (zero, zero.new_zeros(0, 9, 0), zero)
+    do = {1: torch.linspace(-1, 1, 9, dtype=torch.float64)}
+    direct = net.generate(z, eps, *rest, do)
+    net.layers.append([])  # pretend that more rounds are needed than there are
+    net.rounds = LONGEST
+    torch.testing.assert_close(net.generate(z, eps, *rest, do), direct, rtol=1e-12, atol=1e-12)
+
+
+def test_an_intervention_cuts_paths_through_the_node_only() -> None:
+    cut = torch.tensor([[True], [False], [True], [False]])
+    expected = expected_reach()
+    expected[2, :2] = False  # x2 is set: its ancestors do not reach it ...
+    expected[3, 1] = False  # ... nor go on through it; 0 -> 3 stays
+    reach = reach_of_states(state_network(LONGEST - 1), state_network(2).cut(cut))
+    assert torch.equal(reach, expected)
+    do = {2: torch.zeros(1, dtype=torch.float64)}
+    expected[2, 2] = expected[3, 2] = False  # the value is given, whatever its latent
+    assert torch.equal(reach_of_values(value_network(), do), expected)
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_the_encoder_sees_parents_and_with_a_hidden_layer_grandparents(rounds: int) -> None:
+    seen = torch.tensor([[j == i or j in PARENTS[i] for j in range(4)] for i in range(4)])
+    if rounds == 2:
+        seen[2, 0] = True  # 0 -> 1 -> 2
+        seen[3, 1] = True  # 1 -> 2 -> 3
+    x = torch.randn(4, 20, generator=seeded(1), dtype=torch.float64)
+    states = state_network(2, encoder_rounds=rounds)
+    jacobian = torch.autograd.functional.jacobian(lambda v: states.encode(v)[0].sum((1, 2)), x)
+    assert torch.equal((jacobian != 0).any(-1), seen)
+    values = value_network(encoder_rounds=rounds)
+    jacobian = torch.autograd.functional.jacobian(lambda v: values.posterior(v)[0].sum(1), x)
+    assert torch.equal((jacobian != 0).any(-1), seen)
+
+
+def test_depth_layers() -> None:
+    assert depth_layers(PARENTS) == [[0], [1], [2], [3]]
+    assert depth_layers([[2], [], [1]]) == [[1], [2], [0]]
+
+
+# ---------------------------------------------------------------------- the paper's sizes
+
+PUBLISHED = {
+    "collider-lin": 5600,
+    "collider-nlin": 1805,
+    "collider-nadd": 5600,
+    "triangle-lin": 5334,
+    "triangle-nlin": 5334,
+    "triangle-nadd": 5334,
+    "mgraph-lin": 3249,
+    "mgraph-nlin": 8001,
+    "mgraph-nadd": 8001,
+    "chain-lin": 5648,
+    "chain-nlin": 4445,
+    "chain-nadd": 5648,
+    "loan": 30402,
+    "adult": 63432,
+}
+
+
+def size_of(model, frame: pd.DataFrame) -> int:
+    schema = vaca.Schema.infer(frame, model.graph)
+    layout = Layout.of(model.graph, schema, schema.encode(frame))
+    return sum(p.numel() for p in model._build(layout, seeded()).parameters())
+
+
+@pytest.mark.parametrize("name", list(PUBLISHED))
+def test_published_numbers_of_parameters(name: str) -> None:
+    frame = vaca.scms.load(name).sample(200, seed=0)
+    assert size_of(VACA.paper(name), frame) == PUBLISHED[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "sizes"),
+    [
+        ("collider-nlin", {2: 3785, 4: 4445, 8: 5765, 16: 8405, 32: 13685}),
+        ("triangle-nlin", {2: 4542, 4: 5334, 8: 6918, 16: 10086, 32: 16422}),
+        ("chain-nadd", {2: 3785, 4: 4445, 8: 5765, 16: 8405, 32: 13685}),
+    ],
+)
+def test_published_numbers_of_parameters_by_latent_dimension(name: str, sizes) -> None:
+    frame = vaca.scms.load(name).sample(100, seed=0)
+    for latent, expected in sizes.items():
+        changed = {"latent_dim": latent, "hidden_layers": 2, "residual": False, "width": 16}
+        assert size_of(VACA.paper(name, **changed), frame) == expected
+
+
+def test_unknown_paper_settings_are_named() -> None:
+    with pytest.raises(VacaError, match="did you mean 'collider-lin'"):
+        VACA.paper("colider-lin")
+
+
+# ---------------------------------------------------------------------- objectives
+
+
+def gradients(net: StateNetwork, x: torch.Tensor, objective, k: int, beta: float = 1.0) -> dict:
+    net.zero_grad()
+    value = objectives.loss(net, x, objective, k=k, beta=beta, generator=seeded(9))
+    if value.requires_grad:
+        value.backward()
+    return {n: torch.zeros_like(p) if p.grad is None else p.grad for n, p in net.named_parameters()}
+
+
+def split(net: StateNetwork) -> tuple[set[str], set[str]]:
+    encoder = {id(p) for p in net.encoder_parameters()}
+    names = {n: id(p) in encoder for n, p in net.named_parameters()}
+    return {n for n, e in names.items() if e}, {n for n, e in names.items() if not e}
+
+
+def test_piwae_trains_the_encoder_on_iwae_and_the_decoder_on_the_beta_elbo() -> None:
+    net, x = state_network(1), torch.randn(4, 30, generator=seeded(3), dtype=torch.float64)
+    piwae = gradients(net, x, "piwae", 5, 0.5)
+    iwae = gradients(net, x, "iwae", 5)
+    elbo = gradients(net, x, "elbo", 5, 0.5)
+    encoder, decoder = split(net)
+    for name in encoder:
+        torch.testing.assert_close(piwae[name], iwae[name])
+    for name in decoder:
+        torch.testing.assert_close(piwae[name], elbo[name])
+
+
+def test_dreg_changes_only_how_the_encoder_is_estimated() -> None:
+    net, x = state_network(1), torch.randn(4, 30, generator=seeded(3), dtype=torch.float64)
+    dreg, iwae = gradients(net, x, "dreg", 5), gradients(net, x, "iwae", 5)
+    encoder, decoder = split(net)
+    for name in decoder:
+        torch.testing.assert_close(dreg[name], iwae[name])
+    assert any(not torch.allclose(dreg[n], iwae[n]) for n in encoder)
+    # Both estimate the same gradient of the encoder: compare averages over many rows.
+    many = x[:, :1].expand(-1, 20_000)
+    a = torch.cat([gradients(net, many, "dreg", 4)[n].flatten() for n in sorted(encoder)])
+    b = torch.cat([gradients(net, many, "iwae", 4)[n].flatten() for n in sorted(encoder)])
+    assert torch.nn.functional.cosine_similarity(a, b, dim=0) > 0.95
+    assert 0.8 < float(a.norm() / b.norm()) < 1.25
+
+
+def test_more_importance_samples_give_a_higher_bound() -> None:
+    net, x = state_network(1), torch.randn(4, 500, generator=seeded(3), dtype=torch.float64)
+    with torch.no_grad():
+        t = net.terms(x, 1, seeded(4))
+        elbo = (t.log_likelihood.mean(0) - t.kl).mean()
+        bounds = [objectives.importance_bound(net.terms(x, k, seeded(4))).mean() for k in (5, 50)]
+    assert elbo < bounds[0] < bounds[1]
+
+
+def test_parents_dropout_removes_all_incoming_edges_but_the_self_loop() -> None:
+    net = state_network(1)
+    alone = torch.tensor([[False], [False], [True], [True]])
+    kept = net.cut(alone)[:, 0]
+    pairs = zip(net.source.tolist(), net.target.tolist(), kept.tolist(), strict=True)
+    assert {(s, t) for s, t, k in pairs if not k} == {(1, 2), (0, 3), (2, 3)}
+    net.dropout = 0.5
+    x = torch.randn(4, 40, generator=seeded(3), dtype=torch.float64)
+    net.train()
+    dropped = net.terms(x, 1, seeded(4)).kl
+    net.eval()
+    assert not torch.allclose(dropped, net.terms(x, 1, seeded(4)).kl)
+
+
+# ---------------------------------------------------------------------- fitting and asking
+
+
+def quick(graph: vaca.CausalGraph, **changes) -> VACA:
+    return VACA(graph, **{"steps": 25, "width": 16, **changes})
+
+
+CHAIN = vaca.CausalGraph.from_edges([("a", "b"), ("b", "c")])
+
+
+def chain_frame(n: int = 300, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    a = rng.normal(size=n)
+    b = a + 0.5 * rng.normal(size=n)
+    return pd.DataFrame({"a": a, "b": b, "c": b**2 + rng.normal(size=n)})
+
+
+def test_it_learns_a_direction_and_keeps_its_history() -> None:
+    model = VACA(CHAIN, steps=250, width=32).fit(chain_frame(1000))
+    low, high = (model.sample(2000, do={"b": v}, seed=1)["c"].mean() for v in (0.0, 2.0))
+    assert 2.0 < high - low < 6.0  # truth: 4
+    assert abs(model.sample(2000, do={"c": 5.0}, seed=1)["a"].mean()) < 0.3
+    history = model.history_
+    assert history["validation"].dropna().iloc[-1] < history["validation"].dropna().iloc[0]
+
+
+def test_the_same_seed_gives_the_same_model_and_a_saved_one_answers_the_same(tmp_path) -> None:
+    frame = chain_frame()
+    first, second = quick(CHAIN).fit(frame), quick(CHAIN).fit(frame)
+    expected = first.sample(50, do={"a": 1.0}, seed=2)
+    pd.testing.assert_frame_equal(second.sample(50, do={"a": 1.0}, seed=2), expected)
+    other = quick(CHAIN, seed=1).fit(frame).sample(50, do={"a": 1.0}, seed=2)
+    assert not other.equals(expected)
+    first.save(tmp_path / "model")
+    again = vaca.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(again.sample(50, do={"a": 1.0}, seed=2), expected)
+    assert again.n_parameters_ == first.n_parameters_
+    pd.testing.assert_series_equal(again.log_prob(frame.head()), first.log_prob(frame.head()))
+
+
+@pytest.mark.parametrize("objective", objectives.OBJECTIVES)
+@pytest.mark.parametrize("messages", ["values", "states"])
+def test_every_objective_trains(objective, messages) -> None:
+    model = quick(CHAIN, objective=objective, messages=messages, samples=3, steps=4, beta=0.5)
+    model.fit(chain_frame(60))
+    assert np.isfinite(model.sample(5, seed=0).to_numpy()).all()
+
+
+@pytest.mark.parametrize("variance", ["column", 0.01])
+@pytest.mark.parametrize("messages", ["values", "states"])
+def test_every_kind_of_output_noise_trains(variance, messages) -> None:
+    frame = chain_frame(60)
+    model = quick(CHAIN, variance=variance, messages=messages, steps=4).fit(frame)
+    pd.testing.assert_frame_equal(pd.DataFrame(model.counterfactual(frame, {})), frame)
+
+
+def test_encode_reconstruct_and_log_prob() -> None:
+    frame = chain_frame().set_index(pd.RangeIndex(1000, 1300))
+    model = VACA(CHAIN, steps=150, width=32).fit(frame)
+    latent = model.encode(frame)
+    assert list(latent.columns) == ["a.z0", "b.z0", "c.z0"]
+    assert latent.index.equals(frame.index)
+    moved = frame.assign(c=0.0)
+    assert model.encode(moved)[["a.z0", "b.z0"]].equals(latent[["a.z0", "b.z0"]])
+    error = (model.reconstruct(frame) - frame).abs().mean() / frame.std()
+    assert (error < 0.2).all()
+    few, many = model.log_prob(frame, k=1), model.log_prob(frame, k=50)
+    assert many.index.equals(frame.index)
+    assert many.mean() >= few.mean() - 0.05
+    scaled = VACA(CHAIN, steps=150, width=32).fit(frame * 1000.0)
+    shift = scaled.log_prob(frame * 1000.0, k=50).mean() - many.mean()
+    assert shift == pytest.approx(-3 * np.log(1000.0), abs=0.2)
+
+
+def test_draws_are_a_distribution_with_the_factual_in_its_middle() -> None:
+    frame = chain_frame()
+    model = VACA(CHAIN, steps=150, width=32).fit(frame)
+    draws = model.counterfactual(frame.head(20), {"a": 1.0}, draws=30, seed=0)
+    assert draws["c"].groupby(level=0).std().min() > 0
+    point = model.counterfactual(frame.head(20), {"a": 1.0})
+    gap = (draws["c"].groupby(level=0).mean() - point["c"]).abs()
+    assert gap.mean() < 0.5 * frame["c"].std()
+
+
+def test_broken_conditions_are_allowed_and_warned_about() -> None:
+    frame = chain_frame(60)
+    with pytest.warns(VacaWarning, match="design condition 1.*2 edges.*hidden_layers=1"):
+        quick(CHAIN, hidden_layers=0, steps=2).fit(frame)
+    with pytest.warns(VacaWarning, match="design condition 2"):
+        quick(CHAIN, encoder_hidden_layers=1, steps=2).fit(frame)
+    with pytest.warns(VacaWarning, match="design condition 1"):
+        quick(CHAIN, hidden_layers=0, steps=2, messages="states").fit(frame)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        quick(CHAIN, hidden_layers=1, steps=2).fit(frame)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"messages": "letters"}, "messages is one of"),
+        ({"objective": "loss"}, "objective is one of"),
+        ({"variance": -1.0}, "variance is"),
+        ({"variance": "decoder", "messages": "states"}, "goes with messages"),
+        ({"parents_dropout": 1.0}, "parents_dropout lies in"),
+        ({"width": 0}, "width is a whole number"),
+        ({"hidden_layers": -1}, "hidden_layers is at least 0"),
+    ],
+)
+def test_bad_parameters_are_refused(changes, message) -> None:
+    with pytest.raises(VacaError, match=message):
+        quick(CHAIN, **changes).fit(chain_frame(60))
+
+
+def test_hard_tables() -> None:
+    """One node, no edges, constant, huge, 200 levels, mixed nodes: trains and stays exact."""
+    rng = np.random.default_rng(0)
+    n = 250
+    frame = pd.DataFrame(
+        {
+            "huge": 1e12 * (1 + rng.random(n)),
+            "flat": np.full(n, 3.5),
+            "city": pd.Categorical.from_codes(
+                rng.integers(0, 200, n), [f"c{i}" for i in range(200)]
+            ),
+            "rank": pd.Categorical(rng.choice(["low", "mid", "top"], n), ordered=True),
+            "visits": rng.poisson(30, n),
+            "alone": rng.normal(size=n),
+        }
+    )
+    graph = vaca.CausalGraph(
+        {"huge": [], "flat": ["huge"], "mixed": ["flat"], "visits": ["mixed"], "alone": []},
+        {"mixed": ["city", "rank"]},
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VacaWarning)
+        model = quick(graph, steps=6).fit(frame)
+        drawn = model.sample(200, seed=0)
+        answer = model.counterfactual(frame, {"huge": 1.5e12}, draws=2, seed=0)
+    model.schema_.encode(drawn)
+    model.schema_.encode(answer)
+    assert (drawn["flat"] - 3.5).abs().max() < 0.01
+    assert (drawn["visits"] >= 0).all()
+    x = model.schema_.encode(frame)
+    again = model.simulate(model.abduct(x, np.random.default_rng(1)), {})
+    for column, values in x.items():
+        np.testing.assert_allclose(again[column], values, rtol=1e-9)
+    single = vaca.CausalGraph({"alone": []})
+    assert len(quick(single, steps=3).fit(frame[["alone"]]).sample(4, seed=0)) == 4
+
+
+@pytest.mark.parametrize("messages", ["values", "states"])
+def test_a_very_long_chain_trains_and_warns(messages) -> None:
+    names = [f"x{i}" for i in range(60)]
+    graph = vaca.CausalGraph.from_edges(list(zip(names, names[1:], strict=False)))
+    walk = np.random.default_rng(0).normal(size=(100, 60)).cumsum(1)
+    with pytest.warns(VacaWarning, match="longest path of the graph has 59 edges"):
+        model = quick(graph, steps=2, messages=messages).fit(pd.DataFrame(walk, columns=names))
+    assert np.isfinite(model.history_["loss"]).all()
+    assert np.isfinite(model.sample(5, do={"x0": 1.0}, seed=0).to_numpy()).all()
