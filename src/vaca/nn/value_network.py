@@ -12,8 +12,9 @@ For a continuous column i with parents pa(i):
 
 with :math:`g_i` and :math:`e_i` increasing in their first argument, :math:`b_i` the offset of
 :math:`g_i`, :math:`N_i` a step of Newton's method on :math:`\log p(x_i, z_i \mid m_i)`, and
-:math:`\sigma_i` capped so that the latent, not the output noise, explains the column. Discrete columns have a threshold or
-Gumbel map of their own noise (see `vaca.nn.likelihoods`), whose posterior is known exactly.
+:math:`\sigma_i` capped so that the latent, not the output noise, explains the column. Discrete
+columns have a threshold or Gumbel map of their own noise (see `vaca.nn.likelihoods`), whose
+posterior is known exactly.
 
 Running the decoder for one round of messages moves the influence of a column one edge further, so
 a graph whose longest path has :math:`\gamma` edges needs :math:`\gamma` rounds: :math:`\gamma - 1`
