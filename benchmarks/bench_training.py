@@ -18,6 +18,7 @@ import os
 import time
 import warnings
 from collections.abc import Callable
+from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
@@ -31,7 +32,6 @@ import vaca
 from _record import finish, record
 from vaca.models.layout import Layout
 from vaca.nn import objectives
-from vaca.nn.disjoint import DisjointLayer
 from vaca.nn.state_network import StateNetwork
 
 ROWS, HELD_OUT, BATCH, K = 5000, 2500, 1000, 100
@@ -41,9 +41,9 @@ FEW = 4
 
 
 class OneHotLayer(MessagePassing):
-    """A disjoint layer: weights of an edge or node are its one-hot vector times all weights."""
+    """A `DisjointLayer`: weights of an edge or node are its one-hot vector times all weights."""
 
-    def __init__(self, ours: DisjointLayer) -> None:
+    def __init__(self, ours: Any) -> None:
         super().__init__(aggr="add")
         self.ours = ours
 
@@ -60,7 +60,7 @@ class OneHotLayer(MessagePassing):
         return m
 
 
-def affine(layer: torch.nn.Module, x: Tensor, one_hot: Tensor) -> Tensor:
+def affine(layer: Any, x: Tensor, one_hot: Tensor) -> Tensor:
     weight = torch.einsum("eg,gio->eio", one_hot, layer.weight)
     out = torch.bmm(x.unsqueeze(1), weight).squeeze(1)
     return out if layer.bias is None else out + one_hot @ layer.bias.squeeze(1)
