@@ -10,7 +10,8 @@ import pandas as pd
 
 from vaca.graph import CausalGraph
 
-WIDTH = 640
+#: Of every picture, in its own units; small, so that letters stay readable on a phone.
+WIDTH = 480
 INK, MUTED, LINE = "#1c2733", "#5a6875", "#c9d2da"
 BLUE, LIGHT, ORANGE = "#1f5f99", "#d5e5f3", "#b4530a"
 
@@ -41,8 +42,9 @@ def draw_graph(graph: CausalGraph, sensitive: Sequence[str]) -> str:
     tall = {n: 22 + 17 * len(lines[n]) for n in graph.nodes}
     gap = 18
     height = max(sum(tall[n] + gap for n in layer) for layer in layers) + gap
-    step = WIDTH / len(layers)
-    box = min(200.0, step - 46)
+    width = max(WIDTH, 172 * len(layers))
+    step = width / len(layers)
+    box = min(180.0, step - 56)
     place: dict[str, tuple[float, float]] = {}
     for i, layer in enumerate(layers):
         y = (height - sum(tall[n] + gap for n in layer) + gap) / 2
@@ -87,7 +89,7 @@ def draw_graph(graph: CausalGraph, sensitive: Sequence[str]) -> str:
                 )
             )
     arrows = ", ".join(f"{a} to {b}" for a, b in graph.edges)
-    return _svg(height, body, f"Causal graph with arrows from {arrows}")
+    return _svg(height, body, f"Causal graph with arrows from {arrows}", width)
 
 
 def _lines(graph: CausalGraph, node: str) -> list[str]:
@@ -100,7 +102,7 @@ def draw_bars(table: pd.DataFrame, title: str, mark: str | None = None) -> str:
     row, top = 46, 8
     values = 100 * table[["unfairness", "low", "high"]].to_numpy(dtype=float)
     largest = max(float(np.nanmax(values)), 1e-9)
-    scale = (WIDTH - 120) / largest
+    scale = (WIDTH - 60) / largest
     body = []
     for i, (name, (value, low, high)) in enumerate(zip(table.index, values, strict=True)):
         y = top + row * i
@@ -183,22 +185,40 @@ def draw_frontier(table: pd.DataFrame, title: str, measure: str = "f1") -> str:
               anchor="middle", size=13, fill=MUTED)
     )  # fmt: skip
     body.append(_text(left + 6, top + 8, f"{measure}, %", size=13, fill=MUTED))
-    taken: list[tuple[float, float]] = []
-    for name, a, b, source in zip(table.index, x, y, table["source"], strict=True):
-        px, py = at(a, b)
-        shape = (
+    points = [at(a, b) for a, b in zip(x, y, strict=True)]
+    taken = [(px - 7, py - 7, px + 7, py + 7) for px, py in points]
+    for name, (px, py), source in zip(table.index, points, table["source"], strict=True):
+        body.append(
             f'<circle cx="{px:.1f}" cy="{py:.1f}" r="6" fill="{BLUE}"/>'
             if source == "paper"
             else f'<rect x="{px - 5:.1f}" y="{py - 5:.1f}" width="10" height="10" fill="{ORANGE}"/>'
         )
-        label = py + 4
-        while any(abs(label - b0) < 15 and abs(px - a0) < 130 for a0, b0 in taken):
-            label += 15  # names of neighbours go below one another
-        taken.append((px, label))
-        right_side = px < WIDTH - 150
-        body.append(shape)
-        body.append(
-            _text(px + (11 if right_side else -11), label, str(name),
-                  anchor="start" if right_side else "end", size=13)
-        )  # fmt: skip
+        left_at, base = _free_place(px, py, str(name), taken)
+        if abs(base - py) > 24:  # far from its point: a line leads there
+            end = base + 4 if base < py else base - 12
+            middle = left_at + 3.7 * len(str(name))
+            body.append(f'<path d="M{px:.1f} {py:.1f}L{middle:.1f} {end:.1f}" stroke="{MUTED}"/>')
+        body.append(_text(left_at, base, str(name), size=13))
     return _svg(height, body, title)
+
+
+def _free_place(
+    x: float, y: float, words: str, taken: list[tuple[float, float, float, float]]
+) -> tuple[float, float]:
+    """Where a point's name goes: beside, above or below it, clear of other names and points."""
+    wide = 7.4 * len(words)
+    places = [(x + 11, y + 4), (x - 11 - wide, y + 4)]
+    for step in range(1, 8):
+        places += [(x - wide / 2, y - 4 - 14 * step), (x - wide / 2, y + 6 + 14 * step)]
+    for left, base in places:
+        left = min(max(left, 58.0), WIDTH - wide)
+        box = (left, base - 11, left + wide, base + 3)
+        clear = all(
+            box[2] < t[0] or t[2] < box[0] or box[3] < t[1] or t[3] < box[1]
+            for t in taken
+            if t != (x - 7, y - 7, x + 7, y + 7) or (left < x < left + wide and abs(base - y) < 9)
+        )
+        if clear:
+            break
+    taken.append(box)
+    return left, base

@@ -10,6 +10,7 @@ import pandas as pd
 
 from vaca.fairness import charts
 from vaca.fairness.result import AuditResult
+from vaca.graph import CausalGraph
 
 _METRIC_WORDS = {
     "people": "people",
@@ -51,7 +52,8 @@ def render(
     s = result.settings
     words = " and ".join(s["sensitive"])
     nodes = [n for n in result.graph.nodes if set(result.graph.columns(n)) & set(s["sensitive"])]
-    mediated = sorted({d for n in nodes for d in result.graph.descendants(n)}, key=str)
+    below = {d for n in nodes for d in result.graph.descendants(n)} - set(nodes)
+    mediated = [n for n in result.graph.order if n in below]
     outcome = "the favourable answer" if s["positive"] is None else f"“{s['positive']}”"
     low, high = result.interval
     pictures = {
@@ -80,8 +82,12 @@ def render(
         low=low,
         high=high,
         pictures=pictures,
-        mediated=mediated,
-        unmentioned=[n for n in result.graph.nodes if n not in nodes and n not in mediated],
+        mediated=[_node_words(result.graph, n) for n in mediated],
+        unmentioned=[
+            _node_words(result.graph, n)
+            for n in result.graph.nodes
+            if n not in nodes and n not in mediated
+        ],
         groups=result.by_group.reset_index().to_dict("records"),
         signed_parts=_signed_parts(result),
         metrics=_metrics(result),
@@ -95,6 +101,11 @@ def render(
         frontier=None if frontier is None else frontier.reset_index().to_dict("records"),
         definition_level=f"{100 * s['level']:g}",
     )
+
+
+def _node_words(graph: CausalGraph, node: str) -> str:
+    columns = graph.columns(node)
+    return node if columns == (node,) else f"{node} ({', '.join(columns)})"
 
 
 def _points(value: float) -> str:
