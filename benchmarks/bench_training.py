@@ -167,7 +167,7 @@ def our_epoch(net: StateNetwork, train: Tensor, held_out: Tensor, optimizer) -> 
         optimizer.step()
     net.eval()
     with torch.no_grad():
-        for part in held_out.split(200, dim=1):
+        for part in held_out.split(4000 // K, dim=1):
             objectives.importance_bound(net.terms(part, K, None))
 
 

@@ -106,6 +106,24 @@ def test_values_and_gradients_equal_the_slow_loop(
         torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-10)
 
 
+@pytest.mark.parametrize("residual", [False, True])
+def test_linear_messages_equal_the_slow_loop(residual: bool) -> None:
+    """They are summed before the product when no edge is cut, and not when a mask is given."""
+    generator = torch.Generator().manual_seed(4)
+    layer = DisjointLayer(EDGES, NODES, 2, 3, residual=residual, generator=generator).double()
+    h = torch.randn(NODES, ROWS, 2, generator=generator, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(NODES, ROWS, 3, generator=generator, dtype=torch.float64)
+    whole = torch.ones(EDGES.shape[1], 1, dtype=torch.float64)
+    inputs = [h, *layer.parameters()]
+    expected = slow(layer, h, None, 3)
+    wanted = torch.autograd.grad((expected * weight).sum(), inputs)
+    for mask in (None, whole):
+        fast = layer(h, mask)
+        torch.testing.assert_close(fast, expected, rtol=1e-12, atol=1e-12)
+        for a, b in zip(torch.autograd.grad((fast * weight).sum(), inputs), wanted, strict=True):
+            torch.testing.assert_close(a, b, rtol=1e-9, atol=1e-10)
+
+
 def test_parameters_are_one_set_for_each_edge_and_node() -> None:
     own = DisjointLayer(EDGES, NODES, 2, 3, update_hidden=(5,), residual=True)
     shared = DisjointLayer(EDGES, NODES, 2, 3, update_hidden=(5,), residual=True, shared=True)

@@ -306,7 +306,7 @@ class LatentEngine(Engine, abc.ABC):
 def _bound(net: Network, x: Tensor, k: int, generator: torch.Generator) -> Tensor:
     """The importance-weighted bound of each row (k = 1: the ELBO), in pieces that fit a cache."""
     out = []
-    size = max(1, 20_000 // k)
+    size = max(1, 4000 // k)
     for part in x.split(size, dim=1):
         t = net.terms(part, k, generator)
         out.append(t.log_likelihood[0] - t.kl if k == 1 else objectives.importance_bound(t))

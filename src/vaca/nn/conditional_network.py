@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from vaca.nn.disjoint import DisjointLinear
 from vaca.nn.likelihoods import Discrete, DiscreteLikelihood
-from vaca.nn.objectives import Terms
+from vaca.nn.objectives import Terms, gaussian_log_ratio
 from vaca.nn.ragged import Features, RaggedLinear, Slots, parameter_slots
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -130,13 +130,14 @@ class ConditionalNetwork(nn.Module):
     def terms(
         self, x: Tensor, k: int, generator: torch.Generator | None, *, stop: bool = False
     ) -> Terms:
-        """See `vaca.nn.objectives.Variational`; z has the shape (k, columns, rows, latent)."""
+        """See `vaca.nn.objectives.Variational`; z has the shape (columns, k, rows, latent)."""
         self._generator = generator
         mean, sd = self.encode(x)
-        noise = torch.randn((k, *mean.shape), generator=generator, dtype=x.dtype, device=x.device)
-        z = mean + sd * noise
+        shape = (len(mean), k, *mean.shape[1:])
+        noise = torch.randn(shape, generator=generator, dtype=x.dtype, device=x.device)
+        z = mean.unsqueeze(1) + sd.unsqueeze(1) * noise
         rows = x.shape[1]
-        flat = z.transpose(0, 1).reshape(len(x), k * rows, self.latent)
+        flat = z.view(len(z), k * rows, self.latent)
         repeated = x.repeat(1, k) if k > 1 else x
         parameters = self.decode(flat, repeated)
         total = x.new_zeros(k * rows)
@@ -145,13 +146,9 @@ class ConditionalNetwork(nn.Module):
             constant = 0.5 * math.log(self.noise) + _HALF_LOG_2PI
             total = total + (-0.5 * error.square() / self.noise - constant).sum(0)
         total = total + self.discrete.log_prob(parameters, repeated)
-        centre, width = (mean.detach(), sd.detach()) if stop else (mean, sd)
-        log_prior = (-0.5 * z.square() - _HALF_LOG_2PI).sum((1, 3))
-        log_posterior = (-0.5 * ((z - centre) / width).square() - width.log() - _HALF_LOG_2PI).sum(
-            (1, 3)
-        )
+        ratio = gaussian_log_ratio(z, noise, mean.unsqueeze(1), sd.unsqueeze(1), (0, 3), stop)
         kl = (0.5 * (mean.square() + sd.square() - 1.0) - sd.log()).sum((0, 2))
-        return Terms(z, total.view(k, rows), log_prior, log_posterior, kl)
+        return Terms(z, (1, 2), total.view(k, rows), ratio, kl)
 
     def encoder_parameters(self) -> list[nn.Parameter]:
         """Parameters of q."""

@@ -159,6 +159,8 @@ class DisjointLayer(nn.Module):
 
     source: Tensor
     target: Tensor
+    loops: Tensor
+    others: Tensor
 
     def __init__(
         self,
@@ -185,6 +187,9 @@ class DisjointLayer(nn.Module):
         self.nodes, self.aggregators = nodes, tuple(aggregators)
         self.register_buffer("source", edges[0].clone(), persistent=False)
         self.register_buffer("target", edges[1].clone(), persistent=False)
+        loop = edges[0] == edges[1]
+        self.register_buffer("loops", torch.nonzero(loop).flatten(), persistent=False)
+        self.register_buffer("others", torch.nonzero(~loop).flatten(), persistent=False)
         self.message = DisjointMLP(
             edges.shape[1],
             [2 * n_in, *message_hidden, n_out],
@@ -216,15 +221,38 @@ class DisjointLayer(nn.Module):
         -------
         Tensor of shape (nodes, rows, n_out)
         """
+        first = self.message.layers[0]
+        linear = len(self.message.layers) == 1 and self.aggregators == ("sum",)
+        if mask is None and linear and self.update is None and not first.shared:
+            return self._sum_of_linear(h, first.weight, first.bias)
         pair = torch.cat([h[self.target], h[self.source]], dim=-1)
         messages = self.message(pair)
         parts = [
-            aggregate(messages, self.target, self.nodes, name, mask) for name in self.aggregators
+            aggregate(messages, self.target, self.nodes, how, mask) for how in self.aggregators
         ]
         out = parts[0] if len(parts) == 1 else torch.cat(parts, dim=-1)
         if self.update is not None:
             out = self.update(torch.cat([h, out], dim=-1))
         return out if self.residual is None else out + self.residual(h)
+
+    def _sum_of_linear(self, h: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        """The layer with linear messages when no edge is cut.
+
+        What node i adds to each message it gets, and the residual, are one product with the sum of
+        the weights.
+        """
+        n_in = h.shape[-1]
+        own = weight.new_zeros(self.nodes, n_in, weight.shape[-1])
+        own = own.index_add(0, self.target, weight[:, :n_in])
+        own = own.index_add(0, self.target[self.loops], weight[self.loops, n_in:])
+        offset = bias.new_zeros(self.nodes, 1, bias.shape[-1]).index_add(0, self.target, bias)
+        if self.residual is not None and self.residual.bias is not None:
+            own, offset = own + self.residual.weight, offset + self.residual.bias
+        out = torch.baddbmm(offset, h, own)
+        if len(self.others):
+            sent = torch.bmm(h[self.source[self.others]], weight[self.others, n_in:])
+            out.index_add_(0, self.target[self.others], sent)
+        return out
 
 
 def aggregate(

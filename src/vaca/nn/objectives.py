@@ -33,15 +33,19 @@ class Terms:
     ----------
     z : Tensor
         The samples, still attached to the posterior.
-    log_likelihood, log_prior, log_posterior : Tensors of shape (K, rows)
+    axes : tuple of int
+        Which axes of z are the samples and the rows.
+    log_likelihood : Tensor of shape (K, rows)
+    log_ratio : Tensor of shape (K, rows)
+        log p(z) - log q(z).
     kl : Tensor of shape (rows,)
         KL(q || p), in closed form.
     """
 
     z: Tensor
+    axes: tuple[int, int]
     log_likelihood: Tensor
-    log_prior: Tensor
-    log_posterior: Tensor
+    log_ratio: Tensor
     kl: Tensor
 
 
@@ -65,7 +69,7 @@ class Variational(Protocol):
 
 def importance_bound(terms: Terms) -> Tensor:
     r""":math:`\log \frac1K \sum_k w_k` for each row; shape (rows,)."""
-    log_w = terms.log_likelihood + terms.log_prior - terms.log_posterior
+    log_w = terms.log_likelihood + terms.log_ratio
     return torch.logsumexp(log_w, 0) - math.log(len(log_w))
 
 
@@ -101,11 +105,11 @@ def loss(
         return -importance_bound(net.terms(x, k, generator)).mean()
     if objective == "dreg":
         t = net.terms(x, k, generator, stop=True)
-        log_w = t.log_likelihood + t.log_prior - t.log_posterior
+        log_w = t.log_likelihood + t.log_ratio
         share = torch.softmax(log_w.detach(), 0)
         if t.z.requires_grad:
             # The path through z counts with the square of the share, all else with the share.
-            t.z.register_hook(lambda g: g * share.view(share.shape[0], *_spread(g, share)))
+            t.z.register_hook(lambda g: g * _spread(share, g.dim(), t.axes))
         return -(share * log_w).sum(0).mean()
     if objective == "piwae":
         t = net.terms(x, k, generator)
@@ -118,9 +122,24 @@ def loss(
     raise ValueError(f"objective is one of {OBJECTIVES}; got {objective!r}")
 
 
-def _spread(g: Tensor, share: Tensor) -> list[int]:
-    """Shape that lines the rows of ``share`` up with those of z, (K, nodes, rows, latent)."""
-    return [share.shape[1] if axis == 2 else 1 for axis in range(1, g.dim())]
+def _spread(share: Tensor, dimensions: int, axes: tuple[int, int]) -> Tensor:
+    """The share of each sample, lined up with the axes of z."""
+    shape = [1] * dimensions
+    for axis, size in zip(axes, share.shape, strict=True):
+        shape[axis] = size
+    return share.view(shape)
+
+
+def gaussian_log_ratio(
+    z: Tensor, noise: Tensor, mean: Tensor, sd: Tensor, over: tuple[int, ...], stop: bool
+) -> Tensor:
+    """log p(z) - log q(z) for z = mean + sd * noise and p = N(0, I), summed over some axes.
+
+    With ``stop`` the gradient of log q stops at its parameters and goes through z alone.
+    """
+    if stop:
+        noise, sd = (z - mean.detach()) / sd.detach(), sd.detach()
+    return (0.5 * (noise.square() - z.square()) + sd.log()).sum(over)
 
 
 def _accumulate(value: Tensor, parameters: list[nn.Parameter], *, keep: bool) -> None:

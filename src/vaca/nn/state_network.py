@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from vaca.nn.disjoint import Aggregator, DisjointLayer
 from vaca.nn.likelihoods import Discrete, DiscreteLikelihood
-from vaca.nn.objectives import Terms
+from vaca.nn.objectives import Terms, gaussian_log_ratio
 from vaca.nn.ragged import Features, RaggedLinear, Slots, bound_of, parameter_slots
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -97,6 +97,7 @@ class StateNetwork(nn.Module):
         self.node_of = node_of
         self.node_order = [own[0] for own in node_columns]
         self.slot_node = [node_of[c] for c, _ in slots]
+        self.in_order = self.slot_node == list(range(nodes))
         size_in, size_out = 1, 1
         self.enter = self.leave = None
         if node_networks is not None:
@@ -154,6 +155,10 @@ class StateNetwork(nn.Module):
         loop = (self.source == self.target).unsqueeze(-1)
         return (loop | ~alone[self.target]).to(self.dtype)
 
+    def whole(self) -> Tensor:
+        """The mask of the whole graph; shape (edges, 1)."""
+        return torch.ones(len(self.source), 1, dtype=self.dtype, device=self.source.device)
+
     @property
     def dtype(self) -> torch.dtype:
         """Type of the parameters."""
@@ -174,32 +179,29 @@ class StateNetwork(nn.Module):
         for number, layer in enumerate(self.decoder):
             h = layer(h if number == 0 else torch.relu(h), mask)
         if self.leave is None:
-            return self.slots(h.squeeze(-1)[self.slot_node])
+            return self.slots(h.squeeze(-1) if self.in_order else h.squeeze(-1)[self.slot_node])
         return self.slots((h[self.slot_node] * self.leave).sum(-1))
 
     def terms(
         self, x: Tensor, k: int, generator: torch.Generator | None, *, stop: bool = False
     ) -> Terms:
-        """See `vaca.nn.objectives.Variational`; z has the shape (k, nodes, rows, latent)."""
+        """See `vaca.nn.objectives.Variational`; z has the shape (nodes, k, rows, latent)."""
         mask = None
         if self.training and self.dropout:
             coin = torch.rand(self.nodes, x.shape[1], generator=generator, device=x.device)
             mask = self.cut(coin < self.dropout)
         mean, sd = self.encode(x, mask)
-        noise = torch.randn((k, *mean.shape), generator=generator, dtype=x.dtype, device=x.device)
-        z = mean + sd * noise
+        shape = (len(mean), k, *mean.shape[1:])
+        noise = torch.randn(shape, generator=generator, dtype=x.dtype, device=x.device)
+        z = mean.unsqueeze(1) + sd.unsqueeze(1) * noise
         rows = x.shape[1]
-        flat = z.transpose(0, 1).reshape(self.nodes, k * rows, self.latent)
+        flat = z.view(len(z), k * rows, self.latent)
         if mask is not None and k > 1:
             mask = mask.repeat(1, k)
         log_likelihood = self.log_likelihood(self.decode(flat, mask), x, k)
-        centre, width = (mean.detach(), sd.detach()) if stop else (mean, sd)
-        log_prior = (-0.5 * z.square() - _HALF_LOG_2PI).sum((1, 3))
-        log_posterior = (-0.5 * ((z - centre) / width).square() - width.log() - _HALF_LOG_2PI).sum(
-            (1, 3)
-        )
+        ratio = gaussian_log_ratio(z, noise, mean.unsqueeze(1), sd.unsqueeze(1), (0, 3), stop)
         kl = (0.5 * (mean.square() + sd.square() - 1.0) - sd.log()).sum((0, 2))
-        return Terms(z, log_likelihood, log_prior, log_posterior, kl)
+        return Terms(z, (1, 2), log_likelihood, ratio, kl)
 
     def log_likelihood(self, parameters: Tensor, x: Tensor, k: int = 1) -> Tensor:
         """log p(x; parameters) with k blocks of rows in the parameters; shape (k, rows)."""
@@ -233,7 +235,9 @@ class StateNetwork(nn.Module):
         """
         mean, sd = self.encode(x.to(self.dtype))
         z = mean + sd * normal.to(self.dtype)
-        parameters = self.decode(z).to(x.dtype)
+        # With the mask that `generate` has, though all edges are there: the same products, so that
+        # the residual is, to the last bit, what is missing.
+        parameters = self.decode(z, self.whole()).to(x.dtype)
         eps = torch.zeros_like(x)
         # Deviates from the paper: what the decoder misses is kept, so that `do={}` is exact.
         at = self.continuous
@@ -261,7 +265,7 @@ class StateNetwork(nn.Module):
         gumbel : Tensor of shape (categories, rows, levels)
         do : mapping of column to Tensor of shape (rows,)
         """
-        mask = None
+        mask = self.whole()
         z, action = z.to(self.dtype), action.to(self.dtype)
         if do:
             hit = {self.node_of[column] for column in do}

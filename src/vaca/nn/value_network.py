@@ -34,7 +34,7 @@ from torch import Tensor, nn
 from vaca.nn.disjoint import DisjointLinear, DisjointMLP
 from vaca.nn.likelihoods import Discrete, DiscreteLikelihood
 from vaca.nn.monotone import Increasing, identity_parameters, parameter_count
-from vaca.nn.objectives import Terms
+from vaca.nn.objectives import Terms, gaussian_log_ratio
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 #: Inputs are cut here (in sds), so that a wild `do` extrapolates as a constant, not without bound.
@@ -291,13 +291,9 @@ class ValueNetwork(nn.Module):
         error = (x[self.continuous] - decode.value(flat)) / sigma
         log_likelihood = (-0.5 * error.square() - sigma.log() - _HALF_LOG_2PI).sum(1)
         log_likelihood = log_likelihood + self.discrete.log_prob(parameters, x)
-        centre, width = (mean.detach(), sd.detach()) if stop else (mean, sd)
-        log_prior = (-0.5 * flat.square() - _HALF_LOG_2PI).sum(1)
-        log_posterior = (
-            -0.5 * ((flat - centre) / width).square() - width.log() - _HALF_LOG_2PI
-        ).sum(1)
+        ratio = gaussian_log_ratio(flat, noise, mean, sd, (1,), stop)
         kl = (0.5 * (mean.square() + sd.square() - 1.0) - sd.log()).sum(0)
-        return Terms(z, log_likelihood, log_prior, log_posterior, kl)
+        return Terms(z, (0, 2), log_likelihood, ratio, kl)
 
     def encoder_parameters(self) -> list[nn.Parameter]:
         """Parameters of q alone."""
