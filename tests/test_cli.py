@@ -290,7 +290,10 @@ def test_ctrl_c_on_the_real_process(tmp_path):
     ]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
-        time.sleep(3)  # long enough to be at work; the whole would take many minutes
+        for _ in range(600):  # until it is at work; the whole would take many minutes
+            if os.listdir(tmp_path):
+                break
+            time.sleep(0.1)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     finally:
