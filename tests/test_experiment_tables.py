@@ -14,6 +14,7 @@ from vaca.errors import VacaError
 from vaca.evaluation import METRICS
 from vaca.experiments import page
 from vaca.experiments.catalogue import EXPERIMENTS
+from vaca.experiments.choosing import CANDIDATES
 from vaca.experiments.experiment import Options, parse_seeds, write_outputs
 from vaca.experiments.fairness import CLASSIFIERS, LEARNERS
 from vaca.experiments.figures import Picture
@@ -22,6 +23,7 @@ from vaca.experiments.run import Run, Store
 from vaca.experiments.scores import best_published, compare, published, results_table
 from vaca.experiments.studies import edits_of
 from vaca.experiments.tables import Cell, Table, to_csv, to_html, to_latex, to_markdown
+from vaca.experiments.truths import load_truth
 
 
 def made_up(run: Run) -> dict:
@@ -37,8 +39,11 @@ def made_up(run: Run) -> dict:
                 for measure in ("acc", "f1", "uf")
             ]
         }
+    if run.task == "selection":
+        names = {"selection": [f"{name} int_mmd" for name in CANDIDATES]}
     scores = {p: {m: [float(rng.gamma(2.0)), 0.5] for m in ms} for p, ms in names.items()}
     return {
+        "chosen": CANDIDATES[int(rng.integers(len(CANDIDATES)))],
         "run": run.to_dict(),
         "scores": {} if run.task == "parameters" else scores,
         "parameters": int(rng.integers(100, 9999)),
@@ -63,6 +68,36 @@ def fixed(scm, model, value, seeds=3, floor=0.5, **by_metric):
         }
         for s in range(seeds)
     ]
+
+
+def test_the_page_says_how_good_the_choice_of_auto_is():
+    def report(seed, chosen, **scores):
+        found = {f"{name} int_mmd": [value, 0.5] for name, value in scores.items()}
+        run = Run("loan", "auto", seed=seed, task="selection").to_dict()
+        return {"run": run, "chosen": chosen, "scores": {"selection": found}}
+
+    reports = [
+        report(0, "flow", additive=3.0, flow=1.0, carefl=9.0, vaca=2.0),
+        report(1, "vaca", additive=3.0, flow=1.0, carefl=9.0, vaca=2.0),
+    ]
+    (table,) = EXPERIMENTS["auto"].show(reports, Options())
+    (row,) = table.rows
+    shown = dict(zip(table.head[3:], (cell.mean for cell in row[3:]), strict=True))
+    assert row[2].text == "CausalFlow"
+    assert shown["Chosen"] == 1.5  # the mean of what was chosen, 1 and 2
+    assert shown["Ratio"] == 1.5 and shown["Worst seed"] == 2.0
+    assert "on 0 of 1 SCMs" in table.caption
+
+
+@pytest.mark.parametrize("number", [100, 101, 104])
+def test_random_truths_are_causal_models(number):
+    truth = load_truth(f"random:{number}")
+    assert 3 <= len(truth.graph.nodes) <= 9
+    rows = truth.sample(200, seed=1)
+    assert np.isfinite(rows.to_numpy()).all()
+    back = truth.counterfactual(rows, {})
+    np.testing.assert_allclose(back, rows, atol=1e-9)
+    assert load_truth(f"random:{number}").sample(200, seed=1).equals(rows)
 
 
 # ---------------------------------------------------------------------- published figures

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -108,18 +108,40 @@ def auto(
     >>> sorted(model.auto_.leaderboard_.index)
     ['AdditiveNoise', 'CausalFlow']
     """
+    start = time.perf_counter()
     frame = as_frame(data)
-    candidates = _candidates(engines, graph, schema, seed)
+    candidates = _candidates(engines, frame, graph, schema, seed)
+    board, fitted = contest(
+        frame, candidates, seed=seed, time_budget=time_budget, progress=progress
+    )
+    best = str(board.index[0])
+    model = fitted[best]
+    spent = time.perf_counter() - start
+    if time_budget is None or spent + float(board.loc[best, "seconds"]) <= time_budget:
+        model = clone(candidates[best]).fit(frame, progress=False)
+    model.auto_ = Selection(board)
+    return model
+
+
+def contest(
+    frame: pd.DataFrame,
+    candidates: Mapping[str, Engine],
+    *,
+    seed: int = 0,
+    time_budget: float | None = None,
+    progress: bool | None = None,
+) -> tuple[pd.DataFrame, dict[str, Engine]]:
+    """Fit every candidate to part of the rows and score it on the rest.
+
+    Returns
+    -------
+    DataFrame, dict
+        The leaderboard, best first (see `Selection`), and the fitted engines by name.
+    """
     start = time.perf_counter()
     order = np.random.default_rng([seed, 3]).permutation(len(frame))
     held = min(MAX_ROWS, max(1, round(HELD_OUT * len(frame))))
     held_out, rest = frame.iloc[order[:held]], frame.iloc[order[held:]]
-    if any(not isinstance(c.schema, Schema) for c in candidates.values()):
-        # Levels that only the held-out rows have must be known to all.
-        whole = Schema.infer(frame, graph, schema if not isinstance(schema, Schema) else None)
-        for name, engine in candidates.items():
-            if not isinstance(engine.schema, Schema):
-                candidates[name] = clone(engine).set_params(schema=whole)
     fitted: dict[str, Engine] = {}
     rows: list[dict[str, Any]] = []
     with _bar(len(candidates), progress) as show:
@@ -132,13 +154,7 @@ def auto(
     if not fitted:
         notes = "; ".join(f"{name}: {note}" for name, note in board["note"].items())
         raise VacaError(f"no engine could be fitted: {notes}")
-    best = str(board.index[0])
-    model = fitted[best]
-    spent = time.perf_counter() - start
-    if time_budget is None or spent + float(board.loc[best, "seconds"]) <= time_budget:
-        model = clone(candidates[best]).fit(frame, progress=False)
-    model.auto_ = Selection(board)
-    return model
+    return board, fitted
 
 
 def _try(
@@ -260,7 +276,11 @@ class _Space:
 
 
 def _candidates(
-    engines: Sequence[str | Engine] | None, graph: CausalGraph, schema: Any, seed: int
+    engines: Sequence[str | Engine] | None,
+    frame: pd.DataFrame,
+    graph: CausalGraph,
+    schema: Any,
+    seed: int,
 ) -> dict[str, Engine]:
     import importlib
 
@@ -284,6 +304,12 @@ def _candidates(
         result[name] = made
     if not result:
         raise VacaError(f"there are no engines to choose from; known: {', '.join(known)}")
+    if any(not isinstance(engine.schema, Schema) for engine in result.values()):
+        # Levels that only the held-out rows have must be known to all.
+        whole = Schema.infer(frame, graph, schema if not isinstance(schema, Schema) else None)
+        for name, engine in result.items():
+            if not isinstance(engine.schema, Schema):
+                result[name] = clone(engine).set_params(schema=whole)
     return result
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from vaca.errors import VacaError, did_you_mean
 from vaca.evaluation import Evaluation, evaluate
+from vaca.experiments.choosing import selection_scores
 from vaca.experiments.fairness import fairness_scores
 from vaca.experiments.recipes import edit_graph, recipe
 from vaca.experiments.run import Run
@@ -37,7 +38,8 @@ def execute(run: Run) -> dict[str, Any]:
     ----------
     run : Run
         Its task says what is done: ``evaluate`` scores the model against the truth,
-        ``parameters`` only counts what it learns, ``fairness`` measures classifiers on a dataset.
+        ``parameters`` only counts what it learns, ``fairness`` measures classifiers on a dataset,
+        ``selection`` scores what `vaca.auto` chooses.
 
     Returns
     -------
@@ -133,6 +135,7 @@ TASKS: dict[str, Callable[[Run], dict[str, Any]]] = {
     "evaluate": _evaluate,
     "parameters": _parameters,
     "fairness": fairness_scores,
+    "selection": selection_scores,
 }
 
 

@@ -103,7 +103,7 @@ def _known(
 # Deviates from the paper: the score for early stopping takes 100 samples of every validation row,
 # many times as long as an epoch; every 25th epoch has to do.
 SPARSE = {"validate_every": 25}
-BRIEF = {"epochs": 40, "validation_samples": 5}
+BRIEF = {"epochs": 120, "validation_samples": 5}
 
 RECIPES: dict[str, Recipe] = {
     "multicvae-paper": Recipe(
@@ -113,6 +113,7 @@ RECIPES: dict[str, Recipe] = {
     "vaca-paper": Recipe("VACA (paper)", _paper("vaca", "VACA", **SPARSE), "VACA", BRIEF),
     "vaca": Recipe("VACA (default)", _default("vaca", "VACA"), quick={"steps": 300}),
     "flow": Recipe("CausalFlow", _default("causal_flow", "CausalFlow"), quick={"steps": 300}),
+    "carefl": Recipe("CAREFL (default)", _default("carefl", "CAREFL"), quick={"epochs": 20}),
     "additive": Recipe("AdditiveNoise", _default("additive_noise", "AdditiveNoise")),
     "vaca-german": Recipe("VACA (paper)", _german, "VACA", {"epochs": 20}),
     "truth": Recipe("truth", _known, fitted=True),

@@ -30,7 +30,7 @@ class Run:
         A built-in SCM's name, or one with a parameter: ``long-chain:8``, ``confounded:0.5``.
     model : str
         A recipe's name (see `vaca.experiments.recipes`), or ``package.module:factory``.
-    task : {"evaluate", "parameters", "fairness"}
+    task : {"evaluate", "parameters", "fairness", "selection"}
         What is done with the model; see `vaca.experiments.execute`.
     seed : int
         Of the model's initialisation and of the evaluation.

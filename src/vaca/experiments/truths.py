@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from vaca import scms
-from vaca.distributions import Normal
+from vaca.distributions import Distribution, Gamma, Normal
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph import CausalGraph
 from vaca.model import CausalModel, Noise
@@ -55,19 +55,21 @@ def long_chain(length: str) -> CausalModel:
 
 
 def _step(parent: str) -> Callable[..., np.ndarray]:
-    """The equation of a node of the chain; its parameter is named after the parent."""
+    return _named([parent], lambda x, u: 1.3 * np.tanh(x[:, 0]) + 0.1 * x[:, 0] + u)
 
-    def step(**inputs: np.ndarray) -> np.ndarray:
-        return _bend(inputs[parent]) + inputs["u"]
+
+def _named(
+    parents: list[str], equation: Callable[[np.ndarray, np.ndarray], np.ndarray]
+) -> Callable[..., np.ndarray]:
+    """A function of the parents side by side and u, as an equation whose inputs have names."""
+
+    def named(**inputs: np.ndarray) -> np.ndarray:
+        return equation(np.column_stack([inputs[p] for p in parents]), inputs["u"])
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-    names = [inspect.Parameter(name, kind) for name in (parent, "u")]
-    step.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
-    return step
-
-
-def _bend(x: np.ndarray) -> np.ndarray:
-    return 1.3 * np.tanh(x) + 0.1 * x
+    names = [inspect.Parameter(name, kind) for name in (*parents, "u")]
+    named.__signature__ = inspect.Signature(names)  # type: ignore[attr-defined]
+    return named
 
 
 def confounded(strength: str) -> CausalModel:
@@ -86,7 +88,44 @@ def confounded(strength: str) -> CausalModel:
     return Marginal(whole, ("h",))
 
 
+def random_scm(number: str) -> CausalModel:
+    """A smooth SCM drawn at random by its number: 3 to 9 nodes, at most three parents each.
+
+    A node is a sum of bent mixtures of its parents plus noise, normal or skewed, whose spread is
+    the same everywhere or depends smoothly on the parents.
+    """
+    rng = np.random.default_rng([int(_number(number, "random", low=0, high=1e9)), 11])
+    nodes = [f"x{i}" for i in range(1, int(rng.integers(3, 10)) + 1)]
+    equations: dict[str, Callable[..., np.ndarray]] = {}
+    noise: dict[str, Distribution] = {}
+    for i, node in enumerate(nodes):
+        wanted = int(rng.integers(1, min(i, 3) + 1)) if i else 0
+        parents = [nodes[j] for j in sorted(rng.choice(i, wanted, replace=False))] if i else []
+        equations[node] = _smooth(parents, rng)
+        skewed = rng.random() < 0.3
+        noise[node] = Gamma(4, 0.5) if skewed else Normal(0, 1)
+    return StructuralCausalModel(equations, noise, name=f"random-{number}")
+
+
+def _smooth(parents: list[str], rng: np.random.Generator) -> Callable[..., np.ndarray]:
+    """A random equation of a node: bent mixtures of its parents, and noise."""
+    if not parents:
+        return lambda u: u
+    bends, d = 4, len(parents)
+    mix = rng.normal(size=(d, bends)) / np.sqrt(d)
+    start, height = rng.normal(size=bends), rng.normal(size=bends)
+    slope = rng.normal(size=d) / np.sqrt(d)
+    varies = rng.normal(size=d) if rng.random() < 0.5 else np.zeros(d)
+
+    def equation(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        level = x @ slope + np.tanh(x @ mix + start) @ height
+        return level + 0.5 * np.exp(0.5 * np.tanh(x @ varies)) * u
+
+    return _named(parents, equation)
+
+
 FAMILIES: dict[str, Callable[[str], CausalModel]] = {
+    "random": random_scm,
     "long-chain": long_chain,
     "confounded": confounded,
 }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import Literal, cast
 
 import torch
 from torch import Tensor, nn
@@ -221,10 +221,10 @@ class DisjointLayer(nn.Module):
         -------
         Tensor of shape (nodes, rows, n_out)
         """
-        first = self.message.layers[0]
+        first = cast("DisjointLinear", self.message.layers[0])
         linear = len(self.message.layers) == 1 and self.aggregators == ("sum",)
         if mask is None and linear and self.update is None and not first.shared:
-            return self._sum_of_linear(h, first.weight, first.bias)
+            return self._sum_of_linear(h, first.weight, cast("Tensor", first.bias))
         pair = torch.cat([h[self.target], h[self.source]], dim=-1)
         messages = self.message(pair)
         parts = [

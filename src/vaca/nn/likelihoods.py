@@ -140,7 +140,8 @@ class DiscreteLikelihood(nn.Module):
             Values of the continuous columns; the others are filled in (in a new tensor).
         """
         for family, at in self.groups(which).items():
-            p, columns = parameters[at], [which[i] for i in at]
+            columns = [which[i] for i in at]
+            p = self._pick(parameters, at, columns, out.dtype)
             if family == "ordered":
                 t = self._thresholds(p, columns)
                 value = (logistic[at].unsqueeze(-1) > t).sum(-1).to(out.dtype)
@@ -171,7 +172,7 @@ class DiscreteLikelihood(nn.Module):
         logistic, shift = torch.zeros_like(x), torch.zeros_like(x)
         gumbel = torch.zeros_like(uniform_levels)
         for family, at in self.groups(range(len(self.columns))).items():
-            p, value = parameters[at], x[at]
+            p, value = self._pick(parameters, at, at, x.dtype), x[at]
             if family == "ordered":
                 low, high = bracket(self._thresholds(p, at), value)
                 logistic[at] = truncated_logistic(low, high, uniform[at])
@@ -183,6 +184,15 @@ class DiscreteLikelihood(nn.Module):
                 # Where a value is so unlikely that rounding hides it, keep what is missing.
                 shift[at] = value - self._count_quantile(p, noise, at)
         return logistic, gumbel, shift
+
+    def _pick(
+        self, parameters: Tensor, at: Sequence[int], columns: Sequence[int], dtype: torch.dtype
+    ) -> Tensor:
+        """The parameters that some columns use, in the precision of the rows."""
+        size = max(self.columns[c].parameters for c in columns)
+        if self.columns[columns[0]].kind == "categorical":
+            size = self.levels  # as many as there are Gumbels, whichever the columns
+        return parameters[..., :size][at].to(dtype)
 
     # ------------------------------------------------------------------ ordered, categorical
 

@@ -25,6 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import cast
 
 import torch
@@ -120,32 +121,68 @@ class Trunk(nn.Module):
             linear[-1].weight.mul_(0.1)
             cast("Tensor", linear[-1].bias).copy_(start)
             self.straight.weight.zero_()
-        self._edges_into: dict[tuple[int, ...], tuple[Tensor, Tensor]] = {}
+        self._parts: dict[tuple[int, ...], Part] = {}
 
-    def forward(
-        self, h: Tensor, which: Sequence[int] | None = None, *, messages: bool = True
-    ) -> Tensor:
-        """Outputs of all targets, or of those in ``which``; shape (targets, rows, n_out)."""
-        source, target, edges, at = self.source, self.target, None, None
-        count = self.targets
-        if which is not None:
-            at = torch.as_tensor(which, device=h.device)
-            edges, target = self._into(which)
-            source, count = source[edges], len(which)
-        m = (self.bias if at is None else self.bias[at]).expand(count, h.shape[1], self.width)
-        if messages and len(source):
-            m = m.index_add(0, target, self.message(h[source], edges))
-        return self.update(F.silu(m), at) + self.straight(m, at)
+    def forward(self, h: Tensor) -> Tensor:
+        """Outputs of all targets from features (columns, rows, n_in): (targets, rows, n_out)."""
+        m = self.bias.expand(self.targets, h.shape[1], self.width)
+        if len(self.source):
+            m = m.index_add(0, self.target, self.message(h[self.source]))
+        return self.update(F.silu(m)) + self.straight(m)
 
-    def _into(self, which: Sequence[int]) -> tuple[Tensor, Tensor]:
-        """The edges into some targets, and where in ``which`` they end."""
-        key = tuple(which)
-        if key not in self._edges_into:
-            place = {target: i for i, target in enumerate(key)}
-            pairs = [(e, place[t]) for e, t in enumerate(self.target.tolist()) if t in place]
-            both = torch.tensor(pairs, dtype=torch.long, device=self.target.device).view(-1, 2)
-            self._edges_into[key] = (both[:, 0], both[:, 1])
-        return self._edges_into[key]
+    def some(self, h: Tensor, which: Sequence[int], *, messages: bool = True) -> Tensor:
+        """Outputs of the targets ``which`` from features laid out as (rows, columns, n_in)."""
+        part = self._part(tuple(which))
+        m = part.bias
+        if messages and len(part.sources):
+            # What the sources of a target say side by side, times the weights of its edges.
+            said = h.index_select(1, part.sources).view(len(h), len(which), -1)
+            m = torch.baddbmm(m, said.transpose(0, 1), part.messages)
+        out = m
+        for weight, bias in part.update:
+            out = torch.baddbmm(bias, F.silu(out), weight)
+        # Where nothing arrives all rows are alike, and one was computed.
+        return torch.baddbmm(out, m, part.straight).expand(-1, len(h), -1)
+
+    def _part(self, which: tuple[int, ...]) -> Part:
+        """The weights of some targets; kept while the network does not learn."""
+        if which in self._parts and not torch.is_grad_enabled():
+            return self._parts[which]
+        pairs = list(zip(self.source.tolist(), self.target.tolist(), strict=True))
+        into = [[e for e, (_, target) in enumerate(pairs) if target == i] for i in which]
+        # A target with fewer edges than another is filled up with edges whose weights are zero.
+        most = max(map(len, into), default=0)
+        edges = [e for own in into for e in own + [len(pairs)] * (most - len(own))]
+        weight = torch.cat([self.message.weight, torch.zeros_like(self.message.weight[:1])])
+        at = torch.tensor(which, dtype=torch.long, device=weight.device)
+        sources = [pairs[e][0] if e < len(pairs) else 0 for e in edges]
+        layers = cast("list[DisjointLinear]", list(self.update.layers))
+        part = Part(
+            torch.tensor(sources, dtype=torch.long, device=at.device),
+            weight[edges].view(len(which), most * weight.shape[1], self.width),
+            self.bias[at],
+            [(layer.weight[at], cast("Tensor", layer.bias)[at]) for layer in layers],
+            self.straight.weight[at],
+        )
+        if not self.training and not torch.is_grad_enabled():
+            self._parts[which] = part
+        return part
+
+    def train(self, mode: bool = True) -> Trunk:
+        """Weights may change from here on, or have changed."""
+        self._parts = {}
+        return super().train(mode)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The weights of some targets of a `Trunk`, ready for products."""
+
+    sources: Tensor
+    messages: Tensor
+    bias: Tensor
+    update: list[tuple[Tensor, Tensor]]
+    straight: Tensor
 
 
 class ValueNetwork(nn.Module):
@@ -250,16 +287,22 @@ class ValueNetwork(nn.Module):
         """
         h = self.embed(x)
         parameters = self.decoder(h)
-        mean, sd, _, _ = self._posterior(x, h, parameters)
+        mean, sd, _, _ = self._posterior(x, self.encoder(self._heard(h)), parameters)
         return mean, sd, parameters
 
-    def _posterior(
-        self, x: Tensor, h: Tensor, parameters: Tensor
-    ) -> tuple[Tensor, Tensor, Increasing, Tensor]:
-        """Mean and sd of q, and the decoder's maps and output sd, of the continuous columns."""
+    def _heard(self, h: Tensor) -> Tensor:
+        """The features that reach the encoder's one round, or its last if there are more."""
         for leak in self.leaks:
             h = h.index_add(0, self.decoder.target, leak(h[self.decoder.source]))
-        own = self.encoder(h)
+        return h
+
+    def _posterior(
+        self, x: Tensor, own: Tensor, parameters: Tensor
+    ) -> tuple[Tensor, Tensor, Increasing, Tensor]:
+        """Mean and sd of q, and the decoder's maps and output sd, of the continuous columns.
+
+        ``own`` is what the encoder gives for them, ``parameters`` what the decoder gives for all.
+        """
         p = parameters[self.continuous]
         decode = Increasing(p[..., : self.map_size])
         sigma = self.sigma(p, self.continuous)
@@ -284,7 +327,7 @@ class ValueNetwork(nn.Module):
         """See `vaca.nn.objectives.Variational`; z has the shape (k, columns, rows, 1)."""
         h = self.embed(x)
         parameters = self.decoder(h)
-        mean, sd, decode, sigma = self._posterior(x, h, parameters)
+        mean, sd, decode, sigma = self._posterior(x, self.encoder(self._heard(h)), parameters)
         noise = torch.randn((k, *mean.shape), generator=generator, dtype=x.dtype, device=x.device)
         z = (mean + sd * noise).unsqueeze(-1)
         flat = z.squeeze(-1)
@@ -326,14 +369,17 @@ class ValueNetwork(nn.Module):
         h = self.embed(low)
         n_out = self.decoder.straight.weight.shape[-1]
         parameters = low.new_empty(len(x), x.shape[1], n_out)
+        by_row = h.transpose(0, 1).contiguous()
         for layer in self.layers:
-            parameters[layer] = self.decoder(h, layer)
-        mean, sd, decode, sigma = self._posterior(low, h, parameters)
+            parameters[layer] = self.decoder.some(by_row, layer)
+        heard = self._heard(h).transpose(0, 1).contiguous() if self.leaks else by_row
+        own = self.encoder.some(heard, range(len(self.continuous)))
+        mean, sd, decode, sigma = self._posterior(low, own, parameters)
         z = mean + sd * normal.to(dtype)
         missed = x[self.continuous] - decode.value(z).to(x.dtype)
         eps = torch.zeros_like(x)
         eps[self.continuous] = missed / sigma.to(x.dtype)
-        rest = self.discrete.posterior_noise(parameters.to(x.dtype), x, uniform, uniform_levels)
+        rest = self.discrete.posterior_noise(parameters, x, uniform, uniform_levels)
         return z.to(x.dtype), eps, *rest
 
     def generate(
@@ -363,40 +409,38 @@ class ValueNetwork(nn.Module):
         latent = {column: k for k, column in enumerate(self.continuous)}
         x = torch.zeros_like(eps)
         size = self.embed.weight.shape[-1] + 1
-        h = eps.new_zeros(*eps.shape, size, dtype=dtype)
+        h = eps.new_zeros(eps.shape[1], eps.shape[0], size, dtype=dtype)
 
-        def run(
-            which: list[int], x: Tensor, h: Tensor, messages: bool = True
-        ) -> tuple[Tensor, Tensor]:
+        def run(which: list[int], messages: bool = True) -> None:
             # Intervened columns are computed too and then set: the shapes of the products are the
             # same for every `do`, and so is, to the last bit, all that the `do` does not reach.
             place = torch.as_tensor(which, device=x.device)
-            p = self.decoder(h, which, messages=messages)
+            p = self.decoder.some(h, which, messages=messages)
             out = torch.zeros_like(eps[place])
             at = [k for k, i in enumerate(which) if i in latent]
             if at:
                 columns = [which[k] for k in at]
                 own = z[[latent[i] for i in columns]].to(dtype)
-                value = Increasing(p[at][..., : self.map_size]).value(own)
-                value = value.to(x.dtype) + self.sigma(p[at], columns).to(x.dtype) * eps[columns]
+                q = p[at]
+                value = Increasing(q[..., : self.map_size]).value(own)
+                value = value.to(x.dtype) + self.sigma(q, columns).to(x.dtype) * eps[columns]
                 out = out.index_copy(0, torch.as_tensor(at, device=x.device), value)
-            p = p.to(x.dtype)
             out = self.discrete.draw(p, which, logistic[place], gumbel, shift[place], out)
             for k, i in enumerate(which):
                 if i in do:
                     out = out.index_copy(0, torch.tensor([k], device=x.device), do[i][None])
-            x = x.index_copy(0, place, out)
-            return x, h.index_copy(0, place, self.embed(out.to(dtype), which))
+            x.index_copy_(0, place, out)
+            h.index_copy_(1, place, self.embed(out.to(dtype), which).transpose(0, 1))
 
         if self.rounds >= len(self.layers) - 1:
             # Enough rounds: a column is final after the round of its depth, so compute it then.
             for layer in self.layers:
-                x, h = run(layer, x, h)
+                run(layer)
             return x
         everything = list(range(len(eps)))
-        x, h = run(everything, x, h, messages=False)
+        run(everything, messages=False)
         for _ in range(self.rounds):
-            x, h = run(everything, x, h)
+            run(everything)
         return x
 
 
