@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 settings.register_profile(
@@ -17,3 +19,10 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("vaca")
+
+
+@pytest.fixture(autouse=True)
+def _same_start_for_every_test() -> None:
+    """Networks made without a generator start alike in every run of a test."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)

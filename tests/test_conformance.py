@@ -30,6 +30,7 @@ QUICK: dict[str, Callable[..., Any]] = {
     "vaca-paper": lambda graph: vaca.VACA(
         graph, messages="states", variance=0.025, epochs=3, residual=True
     ),
+    "multicvae": lambda graph: vaca.MultiCVAE(graph, epochs=3),
     "flow": lambda graph: vaca.CausalFlow(graph, steps=40, hidden=16),
     "carefl": lambda graph: vaca.CAREFL(graph, epochs=3, flows=2, hidden=8),
     "additive": lambda graph: vaca.AdditiveNoise(graph),
