@@ -33,10 +33,8 @@ class DisjointLinear(nn.Module):
         Whether to add :math:`b_g`.
     shared : bool
         One set of parameters for all groups.
-    bound : float, optional
-        Parameters start uniform in plus or minus this; default :math:`1 / \sqrt{n_{in}}`.
     generator : torch.Generator, optional
-        Source of the starting values.
+        Source of the starting values, uniform in plus or minus :math:`1 / \sqrt{n_{in}}`.
 
     Examples
     --------
@@ -53,13 +51,12 @@ class DisjointLinear(nn.Module):
         *,
         bias: bool = True,
         shared: bool = False,
-        bound: float | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.groups, self.shared = groups, shared
         size = 1 if shared else groups
-        bound = 1.0 / math.sqrt(max(n_in, 1)) if bound is None else bound
+        bound = 1.0 / math.sqrt(max(n_in, 1))
         self.weight = nn.Parameter(_uniform((size, n_in, n_out), bound, generator))
         self.bias = nn.Parameter(_uniform((size, 1, n_out), bound, generator)) if bias else None
 
@@ -100,13 +97,12 @@ class DisjointMLP(nn.Module):
         activation: Activation = torch.relu,
         *,
         shared: bool = False,
-        bound: float | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.activation = activation
         self.layers = nn.ModuleList(
-            DisjointLinear(groups, a, b, shared=shared, bound=bound, generator=generator)
+            DisjointLinear(groups, a, b, shared=shared, generator=generator)
             for a, b in zip(sizes[:-1], sizes[1:], strict=True)
         )
 
@@ -146,8 +142,6 @@ class DisjointLayer(nn.Module):
         The same parameters for all edges, and for all nodes: an ordinary graph network.
     activation : callable
         Inside message and update networks.
-    bound : float, optional
-        See `DisjointLinear`; for the message networks.
 
     Examples
     --------
@@ -175,7 +169,6 @@ class DisjointLayer(nn.Module):
         residual: bool = False,
         shared: bool = False,
         activation: Activation = torch.relu,
-        bound: float | None = None,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -195,7 +188,6 @@ class DisjointLayer(nn.Module):
             [2 * n_in, *message_hidden, n_out],
             activation,
             shared=shared,
-            bound=bound,
             generator=generator,
         )
         self.update = None

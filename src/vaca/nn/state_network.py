@@ -117,7 +117,6 @@ class StateNetwork(nn.Module):
                 aggregators=aggregators,
                 update_hidden=update_hidden,
                 residual=residual,
-                bound=bound_of(edges.shape[1]),
                 generator=generator,
             )
 
