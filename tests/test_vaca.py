@@ -284,6 +284,28 @@ def chain_frame(n: int = 300, seed: int = 0) -> pd.DataFrame:
     return pd.DataFrame({"a": a, "b": b, "c": b**2 + rng.normal(size=n)})
 
 
+def test_a_binary_cause_keeps_its_latent_with_the_weight_of_the_paper() -> None:
+    """A level is worth at most log 2 to the ELBO; a Gaussian of variance 0.025, many times that."""
+    assert VACA.paper("loan").discrete_weight == 20.0
+    rng = np.random.default_rng(0)
+    s = rng.integers(0, 2, 1000)
+    frame = pd.DataFrame({"s": s, "y": 1.5 * s + rng.normal(size=1000)})
+    graph = vaca.CausalGraph.from_edges([("s", "y")])
+
+    def moved(weight: float) -> float:
+        """How far the latent of s moves with s, in sds of its prior."""
+        model = VACA(
+            graph, messages="states", epochs=40, batch_size=100, discrete_weight=weight
+        ).fit(frame)
+        # Weighted in training alone: a bound on log p(x) must not be.
+        assert model._net.discrete_weight == 1.0
+        z = model.encode(frame)[[f"s.z{k}" for k in range(4)]]
+        return float(z.std().max())
+
+    assert moved(20.0) > 0.8
+    assert moved(1.0) < 0.5
+
+
 def test_it_learns_a_direction_and_keeps_its_history() -> None:
     model = VACA(CHAIN, steps=250, width=32).fit(chain_frame(1000))
     low, high = (model.sample(2000, do={"b": v}, seed=1)["c"].mean() for v in (0.0, 2.0))

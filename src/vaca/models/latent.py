@@ -52,7 +52,7 @@ class LatentEngine(Engine, abc.ABC):
     epochs: int | None
     batch_size: int
     lr: float
-    weight_decay: float
+    weight_decay: float | None
     schedule: Literal["constant", "exponential", "onecycle", "cosine"]
     ema: float | None
     grad_clip: float | None
@@ -102,6 +102,10 @@ class LatentEngine(Engine, abc.ABC):
         per_epoch = math.ceil(rows / batch)
         epochs = self.epochs or max(1, math.ceil(self.steps / per_epoch))
 
+        decay = self.weight_decay
+        if decay is None:
+            decay = 0.5 if isinstance(net, ValueNetwork) else 1.2e-6
+
         def loss(index: Tensor, t: float, gen: torch.Generator) -> Tensor:
             self._anneal(net, t)
             return objectives.loss(
@@ -127,7 +131,7 @@ class LatentEngine(Engine, abc.ABC):
                 epochs=epochs,
                 batch_size=batch,
                 lr=self.lr,
-                weight_decay=self.weight_decay,
+                weight_decay=decay,
                 patience=self.patience,
                 schedule=self.schedule,
                 ema=self.ema,

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-# lambda = 0.05 is twice the variance of the likelihood.
+# lambda = 0.05, the weight of the KL term: twice the variance of a Gaussian likelihood, and one over
+# the weight of any other.
 _VACA: dict[str, Any] = {
     "messages": "states",
     "latent_dim": 4,
     "message_hidden": (16,),
     "variance": 0.025,
+    "discrete_weight": 20.0,
     "output_noise": False,
     "epochs": 500,
     "batch_size": 1000,

@@ -75,6 +75,10 @@ class VACA(LatentEngine):
     variance : {"decoder", "column"} or float, optional
         Output noise of continuous columns: given by the decoder (values; the default there),
         learned for each column, or fixed (default of states: the paper's 0.025).
+    discrete_weight : float
+        Weight of the likelihood of discrete columns in training (states). The paper weighs the KL
+        term with 0.05 against a likelihood of weight 1, that is, the likelihood with 20; a Gaussian
+        of variance 0.025 has that built in, a level does not.
     noise_cap : float
         Largest sd of the output noise, in sds of the column (values).
     output_noise : bool
@@ -85,7 +89,9 @@ class VACA(LatentEngine):
         Importance samples of the validation score.
     steps : int
         Gradient steps, if ``epochs`` is not given.
-    epochs, batch_size, lr, weight_decay, schedule, ema, grad_clip, patience, validate_every
+    weight_decay : float, optional
+        Default: 0.5, decoupled from the gradient (values); the paper's 1.2e-6, part of it (states).
+    epochs, batch_size, lr, schedule, ema, grad_clip, patience, validate_every
         See `vaca.training.TrainConfig`.
 
     Attributes
@@ -131,6 +137,7 @@ class VACA(LatentEngine):
         residual: bool = False,
         parents_dropout: float = 0.0,
         variance: str | float | None = None,
+        discrete_weight: float = 1.0,
         noise_cap: float = 0.05,
         output_noise: bool = True,
         objective: Objective = "elbo",
@@ -141,7 +148,7 @@ class VACA(LatentEngine):
         epochs: int | None = None,
         batch_size: int = 500,
         lr: float = 5e-3,
-        weight_decay: float = 0.5,
+        weight_decay: float | None = None,
         schedule: Literal["constant", "exponential", "onecycle", "cosine"] = "onecycle",
         ema: float | None = 0.99,
         grad_clip: float | None = 10.0,
@@ -167,6 +174,7 @@ class VACA(LatentEngine):
         self.residual = residual
         self.parents_dropout = parents_dropout
         self.variance = variance
+        self.discrete_weight = discrete_weight
         self.noise_cap = noise_cap
         self.output_noise = output_noise
         self.objective = objective
@@ -217,6 +225,8 @@ class VACA(LatentEngine):
             done = min(1.0, t / CAP_SHARE)
             start = max(CAP_START, self.noise_cap)
             net.anneal(start ** (1.0 - done) * self.noise_cap**done)
+        elif isinstance(net, StateNetwork):
+            net.discrete_weight = self.discrete_weight if t < 1.0 else 1.0
 
     def _check_parameters(self) -> None:
         for name, value, known in (
@@ -234,6 +244,8 @@ class VACA(LatentEngine):
                 'variance="decoder" goes with messages="values"; with "states" use "column" or a '
                 "number (the paper: 0.025)"
             )
+        if not _positive(self.discrete_weight):
+            raise VacaError(f"discrete_weight is a positive number; got {self.discrete_weight!r}")
         if not 0.0 <= self.parents_dropout < 1.0:
             raise VacaError(f"parents_dropout lies in [0, 1); got {self.parents_dropout!r}")
         for name in ("width", "latent_dim", "samples", "validation_samples", "steps", "batch_size"):

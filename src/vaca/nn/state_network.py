@@ -84,6 +84,7 @@ class StateNetwork(nn.Module):
         super().__init__()
         nodes = len(parents)
         self.nodes, self.latent, self.noise, self.dropout = nodes, latent, noise, dropout
+        self.discrete_weight = 1.0
         pairs = [(j, i) for i in range(nodes) for j in (*parents[i], i)]
         edges = torch.tensor(pairs, dtype=torch.long).T
         self.register_buffer("source", edges[0].clone(), persistent=False)
@@ -215,7 +216,8 @@ class StateNetwork(nn.Module):
             total = total + (-0.5 * (error + constant) - _HALF_LOG_2PI).sum(0)
         if len(self.continuous) < len(x):
             repeated = x.repeat(1, k) if k > 1 else x
-            total = total + self.discrete.log_prob(parameters, repeated).view(k, rows)
+            discrete = self.discrete.log_prob(parameters, repeated).view(k, rows)
+            total = total + self.discrete_weight * discrete
         return total
 
     # ------------------------------------------------------------------ the map x = F(u, do)

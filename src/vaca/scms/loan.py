@@ -46,5 +46,5 @@ def loan() -> StructuralCausalModel:
         },
         kinds={"gender": "binary"},
         name="loan",
-        published_nodes=("gender", "age", "loan_amount", "income"),
+        published_nodes=("gender", "age"),
     )
