@@ -40,10 +40,10 @@ def made_up(run: Run) -> dict:
             ]
         }
     if run.task == "selection":
-        names = {"selection": [f"{name} int_mmd" for name in CANDIDATES]}
+        parts = ("int_mmd", "score")
+        names = {"selection": [f"{name} {part}" for name in CANDIDATES for part in parts]}
     scores = {p: {m: [float(rng.gamma(2.0)), 0.5] for m in ms} for p, ms in names.items()}
     return {
-        "chosen": CANDIDATES[int(rng.integers(len(CANDIDATES)))],
         "run": run.to_dict(),
         "scores": {} if run.task == "parameters" else scores,
         "parameters": int(rng.integers(100, 9999)),
@@ -73,8 +73,9 @@ def fixed(scm, model, value, seeds=3, floor=0.5, **by_metric):
 def test_the_page_says_how_good_the_choice_of_auto_is():
     def report(seed, chosen, **scores):
         found = {f"{name} int_mmd": [value, 0.5] for name, value in scores.items()}
+        found |= {f"{name} score": [1.0 if name == chosen else 2.0, None] for name in scores}
         run = Run("loan", "auto", seed=seed, task="selection").to_dict()
-        return {"run": run, "chosen": chosen, "scores": {"selection": found}}
+        return {"run": run, "scores": {"selection": found}}
 
     reports = [
         report(0, "flow", additive=3.0, flow=1.0, carefl=9.0, vaca=2.0),

@@ -51,4 +51,4 @@ def selection_scores(run: Run) -> dict[str, Any]:
         for part in ("score", *PARTS):
             value = float(board.loc[name, part])
             scores[f"{name} {part}"] = [value if np.isfinite(value) else None, None]
-    return {"scores": {"selection": scores}, "chosen": board.index[0], "fit_seconds": seconds}
+    return {"scores": {"selection": scores}, "fit_seconds": round(seconds, 3)}

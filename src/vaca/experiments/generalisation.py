@@ -17,6 +17,7 @@ from vaca.experiments.run import Run
 from vaca.experiments.scores import TITLES, label, score_frame, spread
 from vaca.experiments.tables import Cell, Table
 from vaca.experiments.truths import load_truth
+from vaca.selection import choose
 
 __all__ = ["GENERALISATION"]
 
@@ -89,11 +90,13 @@ def _auto_show(reports: Reports, options: Options) -> list[Table | Picture]:
             if all(f"{name} int_mmd" in r["scores"]["selection"] for r in own)
         }
         best = min(truth, key=lambda name: truth[name])
-        ratios = [_int(r, r["chosen"]) / min(_int(r, n) for n in truth) for r in own]
-        mean = float(np.mean([_int(r, r["chosen"]) for r in own]))
+        picks = [choose({name: _score(r, name) for name in truth}) for r in own]
+        found = [_int(r, pick) for r, pick in zip(own, picks, strict=True)]
+        ratios = [x / min(_int(r, n) for n in truth) for x, r in zip(found, own, strict=True)]
+        mean = float(np.mean(found))
         ratio = mean / truth[best]
         good += ratio <= 1.3
-        chosen = pd.Series([label(r["chosen"]) for r in own]).value_counts()
+        chosen = pd.Series([label(pick) for pick in picks]).value_counts()
         rows.append(
             (
                 Cell(text=scm),
@@ -121,6 +124,11 @@ def _auto_show(reports: Reports, options: Options) -> list[Table | Picture]:
 
 def _int(report: Any, name: str) -> float:
     return float(report["scores"]["selection"][f"{name} int_mmd"][0])
+
+
+def _score(report: Any, name: str) -> float:
+    value = report["scores"]["selection"][f"{name} score"][0]
+    return float("nan") if value is None else float(value)
 
 
 GENERALISATION: Sequence[Experiment] = (

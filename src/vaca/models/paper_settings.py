@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-# lambda = 0.05, the weight of the KL term: twice the variance of a Gaussian likelihood, and one over
-# the weight of any other.
+# lambda = 0.05, the weight of the KL term: twice the variance of a Gaussian likelihood, and one
+# over the weight of any other.
 _VACA: dict[str, Any] = {
     "messages": "states",
     "latent_dim": 4,
