@@ -535,32 +535,6 @@ def test_attribute_of_a_node_with_several_columns():
     assert wage.unfairness == pytest.approx(0.02, rel=0.3)
 
 
-# ---------------------------------------------------------------------- the table
-
-
-def test_fairness_table_in_small():
-    from vaca.fairness_experiment import run_table, summarise
-
-    said = []
-    table = run_table(
-        [0],
-        said.append,
-        learners=["lr"],
-        classifiers=["full", "fair-x"],
-        draws=2,
-        changes={"steps": 30},
-    )
-    assert len(said) == 1
-    assert set(table["metric"]) == {"acc", "f1", "uf"}
-    assert len(table) == 2 * 2 * 3
-    shown = summarise(table).set_index(["classifier", "metric"])
-    assert shown.loc[("full", "uf"), "published_mean"] == 18.30
-    assert shown.loc[("fair-x", "uf"), "mean"] == 0.0
-    assert shown.loc[("full", "f1"), "mean"] > 50
-    with pytest.raises(VacaError, match="unknown configuration 'our'"):
-        run_table([0], configuration="our")
-
-
 # ---------------------------------------------------------------------- the command
 
 

@@ -49,6 +49,10 @@ TOLERANCE = 0.01
 _NOISE_PREFIXES = ("", "noise/", "z/", "latent/")
 
 
+class NothingToRead(VacaError):
+    """Every column is the sensitive attribute or an effect of it."""
+
+
 class LatentFeatures(TransformerMixin, BaseEstimator):
     r"""A scikit-learn transformer: rows in, the causal model's latent variables out.
 
@@ -255,11 +259,29 @@ def features_for(
         )
     columns = [c for c in graph.all_columns if c not in hidden]
     if not columns:
-        raise VacaError(
+        raise NothingToRead(
             f"{classifier} has nothing to read: every column of the graph is {' or '.join(names)} "
             "or an effect of it"
         )
     return columns
+
+
+def readable_classifiers(
+    graph: CausalGraph, sensitive: str | Sequence[str]
+) -> tuple[ClassifierName, ...]:
+    """The paper's classifiers that have something to read.
+
+    >>> readable_classifiers(CausalGraph.from_edges([("sex", "income")]), "sex")
+    ('full', 'unaware', 'fair-z')
+    """
+    found: list[ClassifierName] = []
+    for name in CLASSIFIERS:
+        try:
+            features_for(name, graph, sensitive)
+        except NothingToRead:
+            continue
+        found.append(name)
+    return tuple(found)
 
 
 def make_classifier(

@@ -17,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from vaca.errors import GraphError, VacaError
 from vaca.fairness.auditing import audit
 from vaca.fairness.classifiers import (
-    CLASSIFIERS,
     LearnerName,
     column_encoder,
     features_for,
     make_classifier,
+    readable_classifiers,
 )
 from vaca.graph import CausalGraph
 from vaca.model import CausalModel
@@ -177,7 +177,7 @@ def frontier(
     train_target: Any,
     test: Any,
     test_target: Any,
-    sensitive: str,
+    sensitive: str | Sequence[str],
     *,
     positive: Any,
     learner: LearnerName = "lr",
@@ -193,7 +193,7 @@ def frontier(
         Fitted on the training rows.
     train, train_target, test, test_target
         Classifiers are fitted on the first two; accuracy, f1 and unfairness are on the others.
-    sensitive : str
+    sensitive : str or list of str
     positive : label
         The favourable class.
     mitigations : bool
@@ -211,12 +211,12 @@ def frontier(
     truth = (np.asarray(test_target) == positive).astype(int)
     candidates: dict[str, tuple[str, Any]] = {
         name: ("paper", make_classifier(name, model, sensitive, learner).fit(x, y))
-        for name in CLASSIFIERS
+        for name in readable_classifiers(model.graph, sensitive)
     }
     if mitigations:
-        for name, predict in _mitigations(model, x, y, sensitive, seed).items():
+        for name, predict in _mitigations(model, x, y, sensitive).items():
             candidates[name] = ("fairlearn", predict)
-    options = {"paths": False, "most_affected": 0, **options}
+    options = {"paths": False, "most_affected": 0, "seed": seed, **options}
     rows = {}
     for name, (source, predict) in candidates.items():
         result = audit(model, predict, z, sensitive, **options)
@@ -234,7 +234,7 @@ def frontier(
 
 
 def _mitigations(
-    model: CausalModel, x: pd.DataFrame, y: np.ndarray, sensitive: str, seed: int
+    model: CausalModel, x: pd.DataFrame, y: np.ndarray, sensitive: str | Sequence[str]
 ) -> dict[str, Callable[[pd.DataFrame], np.ndarray]]:
     """Fairlearn's methods as functions of a frame."""
     from fairlearn.postprocessing import ThresholdOptimizer
@@ -248,13 +248,20 @@ def _mitigations(
 
     encoder = column_encoder(model.schema_, features_for("full", model.graph, sensitive)).fit(x)
     names = [str(c) for c in encoder.get_feature_names_out()]
-    own = [j for j, c in enumerate(names) if c.startswith(sensitive)]
+    graph = model.graph
+    columns = [
+        c
+        for name in ([sensitive] if isinstance(sensitive, str) else sensitive)
+        for c in ([name] if name in graph.all_columns else graph.columns(name))
+    ]
+    theirs = column_encoder(model.schema_, columns).fit(x).get_feature_names_out()
+    own = [names.index(str(c)) for c in theirs]
 
     def coded(frame: pd.DataFrame) -> np.ndarray:
         return np.asarray(encoder.transform(frame), dtype=float)
 
     def group(frame: pd.DataFrame) -> np.ndarray:
-        return frame[sensitive].astype(str).to_numpy()
+        return frame[columns].astype(str).agg(", ".join, axis=1).to_numpy()
 
     def learner() -> LogisticRegression:
         return LogisticRegression(class_weight="balanced", max_iter=1000)
