@@ -103,6 +103,25 @@ def test_same_answer_for_the_same_seed(scm, people):
     assert one.interval == two.interval
 
 
+def test_too_few_draws_are_said():
+    """A home adds what a car takes away, so what is left of many draws is nearly nothing."""
+    rng = np.random.default_rng(0)
+    sex = rng.integers(2, size=300)
+    frame = pd.DataFrame({"sex": np.array(["f", "m"])[sex]})
+    for name in ("home", "car"):
+        frame[name] = np.where(rng.random(300) < 0.3 + 0.4 * sex, "yes", "no")
+    graph = vaca.CausalGraph.from_edges([("sex", "home"), ("sex", "car")])
+    model = vaca.AdditiveNoise(graph).fit(frame, progress=False)
+
+    def score(rows):
+        return 0.5 + 0.1 * (rows["home"] == "yes") - 0.1 * (rows["car"] == "yes")
+
+    few, many = (vaca.audit(model, score, frame, "sex", draws=d, paths=False) for d in (4, 400))
+    assert few.unfairness > 1.2 * many.unfairness
+    assert any("By half of the 4 draws" in text for text in few.caveats)
+    assert not [text for text in many.caveats if "By half" in text]
+
+
 def test_per_person_keeps_the_index(scm, people):
     result = vaca.audit(scm, linear_score, people, "sex", draws=2)
     assert result.per_person.index.equals(people.index)
@@ -405,6 +424,26 @@ def test_engines_that_disagree_are_said_to(scm, people):
     ]
 
 
+def test_frontier_of_two_attributes_that_reach_everything():
+    both = vaca.StructuralCausalModel(
+        {"sex": lambda u: u, "land": lambda u: u, "sexism": lambda sex, land, u: sex + land + u},
+        {"sex": Bernoulli(0.5), "land": Bernoulli(0.5), "sexism": Normal(0, 1)},
+        kinds={"sex": "binary", "land": "binary"},
+    )
+    rows = both.sample(120, seed=0)
+    paid = rows["sexism"] > 1
+    train, test = slice(0, 80), slice(80, 120)
+    names = ["sex", "land"]
+    assert fairness.readable_classifiers(both.graph, names) == ("full", "unaware", "fair-z")
+    table = fairness.frontier(
+        both, rows[train], paid[train], rows[test], paid[test], names, positive=True, draws=1
+    )
+    assert list(table.index[:3]) == ["full", "unaware", "fair-z"]
+    assert "demographic parity" in table.index
+    # A name that begins alike is another column: removing sex must not remove it.
+    assert table.loc["correlation remover", "accuracy"] >= 0.65
+
+
 def test_frontier(scm, people, outcome):
     train, test = people.iloc[:250], people.iloc[250:]
     table = fairness.frontier(
@@ -575,6 +614,25 @@ def test_command_audits_a_function_of_a_file(saved, capsys):
     }.items():
         assert run([str(a) for a in [*arguments, "--predict", wrong]]) == 2
         assert message in capsys.readouterr().err
+
+
+def test_command_compares_engines_and_predictors(saved, capsys, monkeypatch):
+    from functools import partial
+
+    from vaca.cli import run
+
+    for name in ("CausalFlow", "VACA"):  # as they are they would train for a minute
+        monkeypatch.setattr(vaca, name, partial(getattr(vaca, name), steps=5), raising=False)
+    arguments = ["audit", saved / "model", saved / "people.csv", "--sensitive", "sex"]
+    arguments += ["--target", "paid", "--draws", "2", "--engines", "--frontier"]
+    assert run([str(a) for a in [*arguments, "--out", saved / "audit.html"]]) == 0
+    out, err = capsys.readouterr()
+    assert "rank the classifiers alike" in out
+    assert "fitting: CausalFlow" in err
+    assert "measured on the other 36" in err
+    page = (saved / "audit.html").read_text(encoding="utf-8")
+    for words in ("If another kind of causal model is used", "threshold optimiser", "unaware"):
+        assert words in page
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,9 @@ MEASURES = {
     "spread": "gap between two people",
 }
 SENSITIVE = "sex"
-DRAWS = 50
+# The average of a few draws differs from the factual answer by chance too, and uf counts its size:
+# with 5 draws uf of fair-z is 1.4 times what it is with 30.
+DRAWS = 200
 
 # Table 6 of the paper: (learner, measure) -> full, unaware, fair-x, fair-z; mean and sd, x100.
 PUBLISHED_FAIRNESS: dict[tuple[str, str], tuple[tuple[float, float | None], ...]] = {

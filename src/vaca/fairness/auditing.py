@@ -45,6 +45,8 @@ BLOCK = 200_000
 PARTS_BUDGET = 100_000
 #: A group smaller than this is named in the caveats.
 SMALL_GROUP = 30
+#: So are too few draws: when half of them would give a figure this many times as large.
+STEADY = 1.1
 
 
 def audit(
@@ -159,7 +161,7 @@ def audit(
             "nobody's sensitive attribute differs from the alternatives, so nothing can be compared"
         )
     per_person = pairs.drop(columns=run.part_columns).set_index(frame.index[pairs["row"]])
-    per_person = per_person.drop(columns="row")
+    per_person = per_person.drop(columns=["row", "half"])
     metric_frame = group_metrics(base >= threshold, truth, who.groups, ", ".join(who.columns))
     by_group = _by_group(pairs, level)
     result = AuditResult(
@@ -174,7 +176,8 @@ def audit(
         twins=run.twins(pairs, frame.index, most_affected, draws),
         graph=model.graph,
         assumptions=model.assumptions(),
-        caveats=_caveats(model, predictor, factual, who, base, threshold, truth, extra, run),
+        caveats=_caveats(model, predictor, factual, who, base, threshold, truth, extra, run)
+        + _chance(pairs, draws),
         settings={
             "predictor": predictor.name,
             "positive": predictor.positive,
@@ -277,6 +280,7 @@ class _Run:
             "low": low,
             "high": high,
             "flip": flips,
+            "half": _halves(gaps) if repeats > 1 else np.abs(gap),
         }
         if self.parts and self.part_draws:
             d = self.part_draws
@@ -381,6 +385,24 @@ def _decomposition_by_group(pairs: pd.DataFrame, run: _Run, level: float) -> pd.
     table = pd.DataFrame.from_dict(rows, orient="index")
     table.index = pd.MultiIndex.from_tuples(rows, names=["from", "to", "path"])
     return table
+
+
+def _halves(gaps: np.ndarray) -> np.ndarray:
+    """The size of the average gap by half of the draws, and by the other half; their mean."""
+    middle = gaps.shape[1] // 2
+    return (np.abs(gaps[:, :middle].mean(axis=1)) + np.abs(gaps[:, middle:].mean(axis=1))) / 2
+
+
+def _chance(pairs: pd.DataFrame, draws: int | None) -> list[str]:
+    """Whether the draws are too few: the average of a few is off by chance, and uf counts that."""
+    figure, half = (float(_per_row(pairs, c).mean()) for c in ("unfairness", "half"))
+    if draws is None or half <= STEADY * figure:
+        return []
+    return [
+        f"By half of the {draws} draws for each person the figure would be {100 * half:.2f} "
+        f"percentage points instead of {100 * figure:.2f}: part of it is chance, and more draws "
+        "would make it smaller."
+    ]
 
 
 def _caveats(

@@ -41,9 +41,10 @@ ALL_CLASSIFIERS: tuple[ClassifierName, ...] = (*CLASSIFIERS, "fair-z-plain")
 LEARNERS: tuple[LearnerName, ...] = ("lr", "svm")
 
 #: How much fair-z's features may change, in sds, before they are held back. Chosen on training rows
-#: of three splits of German Credit that no table uses: the smallest of 0.006, 0.01 and 0.02 that
-#: costs less than 2.5 points of cross-validated f1 against full (lr 1.7, svm 2.4; at 0.006 3.4).
-TOLERANCE = 0.01
+#: of three splits of German Credit that no table uses (seeds 100 to 102): the smallest of 0.005,
+#: 0.007, 0.01, 0.014 and 0.02 that costs less than 2.5 points of cross-validated f1 against full
+#: (lr 0.6; svm 0.9, at 0.01 2.6). A kernel needs more: it sees little of what is held back.
+TOLERANCE: dict[LearnerName, float] = {"lr": 0.005, "svm": 0.014}
 
 #: Noise arrays under these prefixes are a row's exogenous noise; others repeat its values.
 _NOISE_PREFIXES = ("", "noise/", "z/", "latent/")
@@ -322,7 +323,7 @@ def make_classifier(
     if classifier == "fair-z":
         # Deviates from the paper: the latents are steadied. As they are, those of discrete columns
         # tell a twin from the person about as well as the columns themselves.
-        steps = [("latent", LatentFeatures(model, without=sensitive, tolerance=TOLERANCE))]
+        steps = [("latent", LatentFeatures(model, without=sensitive, tolerance=TOLERANCE[learner]))]
     elif classifier == "fair-z-plain":
         steps = [("latent", LatentFeatures(model, without=sensitive)), ("scale", StandardScaler())]
     else:
