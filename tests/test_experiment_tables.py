@@ -16,6 +16,7 @@ from vaca.experiments import page
 from vaca.experiments.catalogue import EXPERIMENTS
 from vaca.experiments.experiment import Options, parse_seeds, write_outputs
 from vaca.experiments.fairness import CLASSIFIERS, LEARNERS, MEASURES, split
+from vaca.experiments.fairness_tables import aims_reached
 from vaca.experiments.figures import Picture
 from vaca.experiments.paper import RESULT_MODELS, SCMS
 from vaca.experiments.run import Run, Store
@@ -331,6 +332,12 @@ def test_fairness_aims_are_judged():
     assert set(good.values()) == {"reached"}
     assert aims(fairness_reports(unaware_uf=5.1))["uf: full at least that of unaware"] == "missed"
     assert aims(fairness_reports(fair_z_f1=66.9))["f1: fair-z at most 3 below full"] == "missed"
+
+
+def test_fairness_aims_are_counted():
+    assert aims_reached(fairness_reports()) == (
+        "Classifiers on German Credit (4 splits), aims reached: CausalFlow 4 of 12."
+    )
 
 
 def test_fairness_figures_stand_beside_the_published_with_intervals():
