@@ -132,10 +132,14 @@ def audit(
         "seed": seed,
         "alternatives": alternatives,
     }
-    result = run_audit(source, predictor, table, sensitive, name=predict or classifier, **options)
-    typer.echo(result.summary())
+    name = predict or f"the {classifier} classifier"
+    result = run_audit(source, predictor, table, sensitive, name=name, **options)
     if predict is None:
-        note(f"the classifier {classifier} was fitted on these very rows")
+        result.caveats.append(
+            f"The {classifier} classifier ({learner}) was fitted on these very rows; it may treat "
+            "others differently."
+        )
+    typer.echo(result.summary())
     evidence: dict[str, Any] = {}
     if graphs:
         evidence["graph_robustness"] = _graphs(source, predictor, table, sensitive, options)

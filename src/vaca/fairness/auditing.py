@@ -190,6 +190,7 @@ def audit(
             "level": level,
             "seed": seed,
             "target": target_name,
+            "numbered": frame.index.equals(pd.RangeIndex(len(frame))),
         },
     )
     return result
@@ -211,6 +212,8 @@ class _Run:
     seed: int
     part_draws: int | None = None
     outside: list[str] = field(default_factory=list)
+    beyond: dict[str, int] = field(default_factory=dict)  # column -> twins outside its range
+    twins_seen: int = 0
 
     @property
     def part_columns(self) -> list[str]:
@@ -261,6 +264,7 @@ class _Run:
     ) -> pd.DataFrame:
         repeats = draws or 1
         twins = self.counterfactual(rows, setting, draws, seed)
+        self._note_range(twins, np.repeat(rows, repeats))
         scores = self.predictor(twins).reshape(len(rows), repeats)
         base = self.base[rows]
         gaps = scores - base[:, None]
@@ -295,6 +299,19 @@ class _Run:
                 table[f"share:{part.label}"] = shares[:, j].reshape(-1, d).mean(axis=1)
                 table[f"alone:{part.label}"] = alone[:, j].reshape(-1, d).mean(axis=1)
         return pd.DataFrame(table)
+
+    def _note_range(self, twins: pd.DataFrame, rows: np.ndarray) -> None:
+        """Count twins with values outside what the model was fitted on, if the person's are not."""
+        self.twins_seen += len(twins)
+        reached = [c for n in self.who.mediators for c in self.model.graph.columns(n)]
+        for c in reached:
+            column = self.model.schema_[c]
+            if column.discrete or column.low is None or column.high is None:
+                continue
+            after, before = twins[c].to_numpy(dtype=float), self.x[c][rows]
+            out = (after < column.low) | (after > column.high)
+            out &= (before >= column.low) & (before <= column.high)
+            self.beyond[c] = self.beyond.get(c, 0) + int(out.sum())
 
     def twins(
         self, pairs: pd.DataFrame, index: pd.Index, count: int, draws: int | None
@@ -463,4 +480,12 @@ def _caveats(
             "They are left as they are when the attribute is changed."
         )
     found += [f"{sentence}: an extrapolation." for sentence in run.outside]
+    for c, count in run.beyond.items():
+        share = count / run.twins_seen
+        if share >= 0.005:
+            column = model.schema_[c]
+            found.append(
+                f"{100 * share:.1f} % of twins have a {c} outside what the model was fitted on "
+                f"({column.low:,.6g} to {column.high:,.6g}): an extrapolation."
+            )
     return found

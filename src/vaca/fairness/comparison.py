@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -144,13 +145,26 @@ def engine_robustness(
     clashes = _clashes(list(engines), list(classifiers), intervals)
     table.attrs["agree"] = not clashes
     table.attrs["intervals"] = intervals
-    table.attrs["verdict"] = (
-        f"{', '.join(engines)} rank the classifiers alike: "
-        + " ≥ ".join(table.mean(axis=1).sort_values(ascending=False).index)
-        if not clashes
-        else "The engines do not rank the classifiers alike: " + "; ".join(clashes)
-    )
+    if clashes:
+        verdict = "The engines do not rank the classifiers alike: " + "; ".join(clashes)
+    else:
+        order = list(table.mean(axis=1).sort_values(ascending=False, kind="stable").index)
+        verdict = f"{', '.join(engines)} rank the classifiers alike: {' ≥ '.join(order)}"
+        close = _close(table, order)
+        if close:
+            verdict += f" (within the intervals: {'; '.join(close)})"
+    table.attrs["verdict"] = verdict
     return table
+
+
+def _close(table: pd.DataFrame, order: list[str]) -> list[str]:
+    """Neighbours in the common order that an engine's figures put the other way round."""
+    return [
+        f"{engine} gives {below} the larger figure than {above}"
+        for engine in table.columns
+        for above, below in itertools.pairwise(order)
+        if table.at[below, engine] > table.at[above, engine]
+    ]
 
 
 def _clashes(
