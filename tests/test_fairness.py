@@ -252,8 +252,8 @@ def training(scm):
 @pytest.mark.parametrize(
     ("engine", "tolerance"),
     [
-        (lambda g: vaca.CausalFlow(g, steps=500, seed=0), 0.10),
-        (lambda g: vaca.VACA(g, steps=500, seed=0), 0.20),
+        (lambda g: vaca.CausalFlow(g, steps=300, seed=0), 0.10),
+        (lambda g: vaca.VACA(g, steps=300, seed=0), 0.20),
         (lambda g: vaca.AdditiveNoise(g, seed=0), 0.10),
     ],
     ids=["CausalFlow", "VACA", "AdditiveNoise"],
@@ -261,7 +261,7 @@ def training(scm):
 def test_learned_models_find_the_known_effect(scm, training, people, engine, tolerance):
     model = engine(scm.graph).fit(training, progress=False)
     truth = vaca.audit(scm, additive_score, people, "sex", draws=1)
-    result = vaca.audit(model, additive_score, people, "sex", draws=10)
+    result = vaca.audit(model, additive_score, people, "sex", draws=2)  # a row tells all its noise
     assert result.unfairness == pytest.approx(truth.unfairness, rel=tolerance)
     for path in ("direct", "through income", "through savings"):
         assert result.decomposition.loc[path, "unfairness"] == pytest.approx(
