@@ -672,6 +672,7 @@ def test_command_compares_engines_and_predictors(saved, capsys, monkeypatch):
     [
         ([], "name the predictor with --predict"),
         (["--target", "nothing"], "no such column"),
+        (["--target", "paid", "--sensitive", "sexx"], "'sexx' is not in the causal graph"),
         (["--target", "paid", "--positive", "maybe"], "has no such value"),
         (["--target", "paid", "--out", "report.pdf"], "end its name in .html"),
         (["--target", "paid", "--classifier", "fair"], "unknown classifier"),

@@ -279,9 +279,8 @@ def _frontier(
     )
     note(f"frontier: fitted on {len(train):,} of the rows, measured on the other {len(test):,}")
     asked = {**_asked(options), "positive": positive}
-    return frontier(
-        model, train, train[target], test, test[target], sensitive, learner=learner, **asked
-    )
+    asked["learner"] = learner
+    return frontier(model, train, train[target], test, test[target], sensitive, **asked)
 
 
 def _asked(options: dict) -> dict:

@@ -27,7 +27,7 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
 from vaca.errors import VacaError, did_you_mean
-from vaca.fairness.settings import read_sensitive
+from vaca.fairness.settings import read_sensitive, sensitive_columns
 from vaca.graph import CausalGraph
 from vaca.model import CausalModel
 from vaca.schema import Schema, as_frame
@@ -247,10 +247,11 @@ def features_for(
     (['income', 'age'], ['age'])
     """
     names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
-    nodes = {name if name in graph else graph.node_of(name) for name in names}
+    own = sensitive_columns(graph, names)
+    nodes = {graph.node_of(c) for c in own}
     hidden: set[str] = set()
     if classifier == "unaware":
-        hidden = {c for n in nodes for c in (names if n not in names else graph.columns(n))}
+        hidden = set(own)
     elif classifier == "fair-x":
         below = nodes | {d for n in nodes for d in graph.descendants(n)}
         hidden = {c for n in below for c in graph.columns(n)}

@@ -24,6 +24,7 @@ from vaca.fairness.classifiers import (
     make_classifier,
     readable_classifiers,
 )
+from vaca.fairness.settings import sensitive_columns
 from vaca.graph import CausalGraph
 from vaca.model import CausalModel
 from vaca.schema import as_frame
@@ -262,12 +263,9 @@ def _mitigations(
 
     encoder = column_encoder(model.schema_, features_for("full", model.graph, sensitive)).fit(x)
     names = [str(c) for c in encoder.get_feature_names_out()]
-    graph = model.graph
-    columns = [
-        c
-        for name in ([sensitive] if isinstance(sensitive, str) else sensitive)
-        for c in ([name] if name in graph.all_columns else graph.columns(name))
-    ]
+    columns = sensitive_columns(
+        model.graph, [sensitive] if isinstance(sensitive, str) else sensitive
+    )
     theirs = column_encoder(model.schema_, columns).fit(x).get_feature_names_out()
     own = [names.index(str(c)) for c in theirs]
 
