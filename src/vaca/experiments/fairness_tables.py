@@ -23,14 +23,16 @@ FIGURES = """\
 x100; mean ± sd and [95 % interval of the mean] over seeds. A seed is a stratified 80/10/10 split
 of the 1000 people and a causal model of its own; every figure is of the 100 test rows. "Changed
 decisions" is the share of people who would get the other one; "gap between two people" is what the
-probabilities of two random people differ by, for scale. fair-z-plain reads the latents as the
+probabilities of two random people differ by: where it is smaller too, part of a smaller uf is only
+that. fair-z-plain reads the latents as the
 published fair-z does; fair-z holds back directions in which they change with sex."""
 
 WHY_DIFFERENT = """\
 The published figures are of one split in the order of the file, so no interval is known for the
 accuracy of full, unaware and fair-x. Their uf compares a decoded counterfactual row with the raw
 factual one, so that what VACA does not reconstruct counts as unfairness: 13 to 18 for full and
-unaware. Here both rows come from one abduction, and what remains is the effect of sex."""
+unaware. Here both rows come from one abduction, and what remains is the effect of sex. The low uf
+of the published fair-z could not be repeated with the latents as they are (fair-z-plain)."""
 
 AIMS = """\
 Differences are taken within each split, then averaged; [95 % interval]. "Well above" is read as:
