@@ -24,8 +24,8 @@ x100; mean ± sd and [95 % interval of the mean] over seeds. A seed is a stratif
 of the 1000 people and a causal model of its own; every figure is of the 100 test rows. "Changed
 decisions" is the share of people who would get the other one; "gap between two people" is what the
 probabilities of two random people differ by: where it is smaller too, part of a smaller uf is only
-that. fair-z-plain reads the latents as the
-published fair-z does; fair-z holds back directions in which they change with sex."""
+that. fair-z-plain reads the latents as the published fair-z does; fair-z holds back directions in
+which they change with sex."""
 
 WHY_DIFFERENT = """\
 The published figures are of one split in the order of the file, so no interval is known for the
