@@ -16,7 +16,8 @@ from vaca.experiments import page
 from vaca.experiments.catalogue import EXPERIMENTS
 from vaca.experiments.choosing import CANDIDATES
 from vaca.experiments.experiment import Options, parse_seeds, write_outputs
-from vaca.experiments.fairness import CLASSIFIERS, LEARNERS
+from vaca.experiments.fairness import CLASSIFIERS, LEARNERS, MEASURES, split
+from vaca.experiments.fairness_tables import aims_reached
 from vaca.experiments.figures import Picture
 from vaca.experiments.paper import RESULT_MODELS, SCMS
 from vaca.experiments.run import Run, Store
@@ -36,7 +37,7 @@ def made_up(run: Run) -> dict:
                 f"{learner} {name} {measure}"
                 for learner in LEARNERS
                 for name in CLASSIFIERS
-                for measure in ("acc", "f1", "uf")
+                for measure in MEASURES
             ]
         }
     if run.task == "selection":
@@ -325,3 +326,74 @@ def test_command_says_that_a_run_failed(tmp_path, capsys):
 def test_command_mistakes(arguments, message, capsys, tmp_path):
     assert vaca(["reproduce", *arguments, "--out", str(tmp_path)]) == 2
     assert message in capsys.readouterr().err
+
+
+# ---------------------------------------------------------------------- fairness
+
+
+def fairness_reports(seeds=4, **values):
+    """Reports of the fairness table with f1 70 and uf 5 throughout, but for `values`."""
+    reports = []
+    for seed in range(seeds):
+        run = Run("german-credit", "flow", seed=seed, task="fairness", protocols=())
+        scores = {}
+        for learner in LEARNERS:
+            for name in CLASSIFIERS:
+                for measure in MEASURES:
+                    plain = 5.0 if measure.startswith("uf") else 70.0
+                    value = values.get(
+                        f"{name} {measure}".replace("-", "_").replace(" ", "_"), plain
+                    )
+                    scores[f"{learner} {name} {measure}"] = [value + 0.1 * seed, None]
+        reports.append({"run": run.to_dict(), "scores": {"fairness": scores}})
+    return reports
+
+
+def aims(reports):
+    _, table = EXPERIMENTS["table-fairness"].show(reports, Options())
+    return {row[0].text: row[3].text for row in table.rows}
+
+
+def test_fairness_aims_are_judged():
+    nothing_learned = aims(fairness_reports())
+    assert nothing_learned == {
+        "uf: full at least that of unaware": "reached",
+        "uf: unaware well above fair-z": "missed",
+        "uf: unaware well above fair-x": "missed",
+        "uf of fair-z at most 1.0": "missed",
+        "uf of fair-x at most 0.2": "missed",
+        "f1: fair-z at most 3 below full": "reached",
+    }
+    good = aims(fairness_reports(full_uf=9.0, fair_z_uf=0.5, fair_x_uf=0.0, fair_z_f1=67.5))
+    assert set(good.values()) == {"reached"}
+    assert aims(fairness_reports(unaware_uf=5.1))["uf: full at least that of unaware"] == "missed"
+    assert aims(fairness_reports(fair_z_f1=66.9))["f1: fair-z at most 3 below full"] == "missed"
+
+
+def test_fairness_aims_are_counted():
+    assert aims_reached(fairness_reports()) == (
+        "Classifiers on German Credit (4 splits), aims reached: CausalFlow 4 of 12."
+    )
+
+
+def test_fairness_figures_stand_beside_the_published_with_intervals():
+    figures, _ = EXPERIMENTS["table-fairness"].show(fairness_reports(), Options())
+    rows = {(row[0].text, row[1].text): [c.plain() for c in row[2:]] for row in figures.rows}
+    # 5.0, 5.1, 5.2, 5.3: mean 5.15, sd 0.129, t 3.182 x 0.129 / 2 = 0.205
+    assert rows["lr: uf", "CausalFlow"][0] == "5.15 ± 0.13 [4.94, 5.36]"
+    assert rows["lr: uf", "VACA, published"][:4] == [
+        "18.30 ± 3.22", "17.65 ± 3.20", "0.16 ± 0.02", "0.44 ± 0.24"
+    ]  # fmt: skip
+    assert "4.94 to 5.36" in to_csv(figures)
+    one = EXPERIMENTS["table-fairness"].show(fairness_reports(seeds=1), Options())[0]
+    assert one.rows[0][2].plain() == "70.00"
+
+
+def test_fairness_splits_are_stratified():
+    target = np.repeat(["good", "bad"], [700, 300])
+    parts = split(target, seed=3)
+    assert sorted(np.concatenate(parts)) == list(range(1000))
+    assert [(len(p), int((target[p] == "bad").sum())) for p in parts] == [
+        (800, 240), (100, 30), (100, 30)
+    ]  # fmt: skip
+    assert not np.array_equal(parts[2], split(target, seed=4)[2])

@@ -340,7 +340,7 @@ def test_parameter_counts_are_the_published_ones():
 def test_fairness_run_on_german_credit():
     report = execute(Run("german-credit", "additive", task="fairness", protocols=()))
     scores = {name: value for name, (value, _) in report["scores"]["fairness"].items()}
-    assert len(scores) == 2 * 4 * 3
+    assert len(scores) == 2 * 5 * 5
     assert all(0 <= value <= 100 for value in scores.values())
     for learner in ("lr", "svm"):
         # what does not descend from sex does not change with it

@@ -39,7 +39,6 @@ LAYERS: list[tuple[str, ...]] = [
     ("scoring",),
     ("fairness",),
     ("datasets",),
-    ("fairness_experiment",),
     ("interop",),
     ("experiments",),
     ("plotting",),

@@ -79,6 +79,16 @@ def audit(
         bool,
         typer.Option("--graphs", help="Also with each arrow removed or reversed (refits)."),
     ] = False,
+    engines: Annotated[
+        bool,
+        typer.Option("--engines", help="Also by other causal models, fitted to this table."),
+    ] = False,
+    frontier: Annotated[
+        bool,
+        typer.Option(
+            "--frontier", help="Also other predictors: accuracy against unfairness (--target)."
+        ),
+    ] = False,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", help="Page to write: .html.", show_default="none"),
@@ -122,13 +132,30 @@ def audit(
         "seed": seed,
         "alternatives": alternatives,
     }
-    result = run_audit(source, predictor, table, sensitive, name=predict or classifier, **options)
-    typer.echo(result.summary())
+    name = predict or f"the {classifier} classifier"
+    result = run_audit(source, predictor, table, sensitive, name=name, **options)
     if predict is None:
-        note(f"the classifier {classifier} was fitted on these very rows")
+        result.caveats.append(
+            f"The {classifier} classifier ({learner}) was fitted on these very rows; it may treat "
+            "others differently."
+        )
+    typer.echo(result.summary())
     evidence: dict[str, Any] = {}
     if graphs:
         evidence["graph_robustness"] = _graphs(source, predictor, table, sensitive, options)
+    if engines:
+        compared = {predict or classifier: predictor}
+        if target is not None:
+            from vaca.fairness import readable_classifiers
+
+            for other in readable_classifiers(source.graph, sensitive):
+                if other not in compared and other != "fair-z":  # its features are one engine's own
+                    compared[other] = _fit(source, table, sensitive, target, other, learner)
+        by_engine = _engines(source, compared, table, sensitive, options)
+        typer.echo(by_engine.attrs["verdict"])
+        evidence["engine_robustness"] = by_engine
+    if frontier:
+        evidence["frontier"] = _frontier(source, table, sensitive, target, learner, options)
     if people is not None:
         result.per_person.to_csv(people, index_label="person")
         note(f"wrote {len(result.per_person):,} lines to {people}")
@@ -203,7 +230,59 @@ def _graphs(
 
     if not hasattr(model, "fit"):
         raise VacaError("--graphs fits the model again, and a built-in SCM is not fitted")
-    chosen = {k: options[k] for k in ("positive", "draws", "threshold", "seed", "alternatives")}
-    return graph_robustness(
-        model, predictor, table, sensitive, progress=lambda name: note(f"fitting: {name}"), **chosen
+
+    def told(name: str) -> None:
+        note(f"fitting: {name}")
+
+    return graph_robustness(model, predictor, table, sensitive, progress=told, **_asked(options))
+
+
+def _engines(
+    model: CausalModel,
+    classifiers: dict[str, Any],
+    table: pd.DataFrame,
+    sensitive: list[str],
+    options: dict,
+) -> pd.DataFrame:
+    import vaca
+    from vaca.fairness import engine_robustness
+
+    engines: dict[str, CausalModel] = {getattr(model, "name", None) or type(model).__name__: model}
+    for name in ("AdditiveNoise", "CausalFlow", "VACA"):
+        if name not in engines:
+            note(f"fitting: {name}")
+            other = getattr(vaca, name)(model.graph, schema=model.schema_)
+            engines[name] = other.fit(table[list(model.schema_.columns)], progress=False)
+    return engine_robustness(engines, classifiers, table, sensitive, **_asked(options))
+
+
+def _frontier(
+    model: CausalModel,
+    table: pd.DataFrame,
+    sensitive: list[str],
+    target: str | None,
+    learner: str,
+    options: dict,
+) -> pd.DataFrame:
+    if target is None:
+        raise VacaError("--frontier fits predictors: name the true outcome with --target COLUMN")
+    from sklearn.model_selection import train_test_split
+
+    from vaca.fairness import frontier
+
+    values = table[target]
+    positive = options["positive"]
+    if positive is None:
+        positive = sorted(values.unique().tolist())[-1]
+    train, test = train_test_split(
+        table, test_size=0.3, stratify=values, random_state=options["seed"]
     )
+    note(f"frontier: fitted on {len(train):,} of the rows, measured on the other {len(test):,}")
+    asked = {**_asked(options), "positive": positive}
+    asked["learner"] = learner
+    return frontier(model, train, train[target], test, test[target], sensitive, **asked)
+
+
+def _asked(options: dict) -> dict:
+    names = ("positive", "draws", "threshold", "seed", "alternatives")
+    return {name: options[name] for name in names}

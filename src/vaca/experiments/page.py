@@ -10,6 +10,7 @@ import numpy as np
 
 from vaca.evaluation import METRICS
 from vaca.experiments.experiment import Options, Reports
+from vaca.experiments.fairness_tables import aims_reached, fairness_runs
 from vaca.experiments.figures import Picture
 from vaca.experiments.generalisation import GENERALISATION
 from vaca.experiments.paper import PAPER, RESULT_MODELS, SCMS
@@ -104,10 +105,12 @@ def accuracy(store: Store) -> str:
             continue
         parts.append(f"### `{experiment.name}`")
         parts.append(experiment.help)
-        for item in experiment.show(found, Options()):
+        shown = experiment.show(found, Options())
+        for item in shown:
             if isinstance(item, Picture):
                 parts.append(f"![{item.title}](images/results/{item.name}.png)\n\n{item.caption}")
             else:
+                parts += [f"#### {item.title}"] if len(shown) > 1 else []
                 parts.append(f"{item.caption}\n\n{to_markdown(item).rstrip()}")
     return "\n\n".join(parts) + "\n"
 
@@ -156,7 +159,9 @@ def _tallies(reports: Reports) -> list[str]:
 def summary(store: Store) -> str:
     """A few lines for the front page; empty if there are no reports."""
     reports = _reports(store)
-    return "\n\n".join(_tallies(reports)) if reports else ""
+    parts = _tallies(reports) if reports else []
+    people = store.reports(fairness_runs(Options(seeds=MOST_SEEDS)))
+    return "\n\n".join([*parts, *([aims_reached(people)] if people else [])])
 
 
 def _worse(reports: Reports) -> list[str]:

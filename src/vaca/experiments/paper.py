@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vaca.experiments.experiment import Experiment, Options, Reports, plan
-from vaca.experiments.fairness import CLASSIFIERS, PUBLISHED_FAIRNESS
+from vaca.experiments.fairness_tables import fairness_runs, fairness_show
 from vaca.experiments.figures import Picture, box, lines, pairs
 from vaca.experiments.run import Run
 from vaca.experiments.scores import TITLES, label, results_table, score_frame, spread, verdict
@@ -198,40 +198,6 @@ def _latent_show(reports: Reports, options: Options) -> list[Table | Picture]:
     return [Picture("figure-latent-dim", "The dimension of the latent space", figure, caption)]
 
 
-# ---------------------------------------------------------------------- tables 2 and 6: fairness
-
-
-def _fairness_runs(options: Options) -> list[Run]:
-    seeds, _, models = options.choose(seeds=10, scms=(), models=("vaca-german", "flow"))
-    return plan(options, seeds, ("german-credit",), models, task="fairness", protocols=())
-
-
-def _fairness_show(reports: Reports, options: Options) -> list[Table | Picture]:
-    frame = score_frame(reports)
-    rows = []
-    for (learner, measure), told in PUBLISHED_FAIRNESS.items():
-        for model in dict.fromkeys(frame["model"]):
-            cells = [Cell(text=f"{learner} {measure}"), Cell(text=label(model))]
-            for name in CLASSIFIERS:
-                mine = frame[
-                    (frame["model"] == model) & (frame["metric"] == f"{learner} {name} {measure}")
-                ]
-                values = mine["value"].tolist()
-                cells.append(Cell(float(np.mean(values)), spread(values)))
-            rows.append((*cells, Cell(text=str(frame["seed"].nunique()))))
-        cells = [Cell(text=f"{learner} {measure}"), Cell(text="VACA, published")]
-        rows.append((*cells, *(Cell(*pair) for pair in told), Cell(text="10")))
-    table = Table(
-        title="Classifiers on German Credit",
-        caption="x100; unfairness (uf), accuracy and f1 on held-out people. The published figures "
-        "are for 100 rows of an unshuffled split and count reconstruction error as unfairness.",
-        head=("Measure", "Causal model", *CLASSIFIERS, "Seeds"),
-        rows=tuple(rows),
-        names=2,
-    )
-    return [table]
-
-
 # ---------------------------------------------------------------------- cross-validation
 
 
@@ -333,8 +299,8 @@ PAPER: Sequence[Experiment] = (
     Experiment(
         "table-fairness",
         "Tables 2 and 6: unfairness and accuracy of classifiers on German Credit.",
-        _fairness_runs,
-        _fairness_show,
+        fairness_runs,
+        fairness_show,
     ),
     Experiment(
         "figure-latent-dim",

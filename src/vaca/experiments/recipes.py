@@ -55,41 +55,16 @@ def _paper(module: str, name: str, **changes: Any) -> Make:
     return make
 
 
-def _default(module: str, name: str) -> Make:
-    """The family as a user gets it who sets nothing."""
+def _default(module: str, name: str, **changes: Any) -> Make:
+    """The family as a user gets it who sets nothing, or only these."""
 
     def make(
         scm: str, graph: CausalGraph, schema: Schema, seed: int, config: Mapping[str, Any]
     ) -> CausalModel:
         family = getattr(importlib.import_module(f"vaca.models.{module}"), name)
-        return family(graph, schema=schema, seed=seed, **config)
+        return family(graph, schema=schema, seed=seed, **{**changes, **config})
 
     return make
-
-
-# The paper's model for German Credit (appendix F).
-GERMAN: dict[str, Any] = {
-    "messages": "states",
-    "latent_dim": 4,
-    "message_hidden": (16,),
-    "hidden_layers": 1,
-    "width": 16,
-    "variance": 0.025,
-    "output_noise": False,
-    "parents_dropout": 0.2,
-    "objective": "piwae",
-    "samples": 5,
-    "beta": 0.5,
-    "batch_size": 100,
-    "lr": 0.005,
-    "epochs": 100,
-}
-
-
-def _german(
-    scm: str, graph: CausalGraph, schema: Schema, seed: int, config: Mapping[str, Any]
-) -> CausalModel:
-    return _default("vaca", "VACA")(scm, graph, schema, seed, {**GERMAN, **config})
 
 
 def _known(
@@ -103,6 +78,9 @@ def _known(
 # Deviates from the paper: the score for early stopping takes 100 samples of every validation row,
 # several times as long as an epoch; every 10th epoch has to do.
 SPARSE = {"validate_every": 10}
+# For a thousand rows: of seven settings the one with the best mean score of the validation rows, in
+# splits of German Credit that no table uses (seeds 100 to 102; four settings also 103 and 104).
+SMALL = {"width": 16, "weight_decay": 2.0}
 BRIEF = {"epochs": 120, "validation_samples": 5}
 
 RECIPES: dict[str, Recipe] = {
@@ -112,10 +90,10 @@ RECIPES: dict[str, Recipe] = {
     "carefl-paper": Recipe("CAREFL", _paper("carefl", "CAREFL"), "CAREFL", {"epochs": 20}),
     "vaca-paper": Recipe("VACA (paper)", _paper("vaca", "VACA", **SPARSE), "VACA", BRIEF),
     "vaca": Recipe("VACA (default)", _default("vaca", "VACA"), quick={"steps": 300}),
+    "vaca-small": Recipe("VACA (small)", _default("vaca", "VACA", **SMALL), quick={"steps": 300}),
     "flow": Recipe("CausalFlow", _default("causal_flow", "CausalFlow"), quick={"steps": 300}),
     "carefl": Recipe("CAREFL (default)", _default("carefl", "CAREFL"), quick={"epochs": 20}),
     "additive": Recipe("AdditiveNoise", _default("additive_noise", "AdditiveNoise")),
-    "vaca-german": Recipe("VACA (paper)", _german, "VACA", {"epochs": 20}),
     "truth": Recipe("truth", _known, fitted=True),
 }
 

@@ -30,6 +30,8 @@ class Cell:
         More about the cell; on the HTML page it stands below it.
     mark : str
         A footnote sign.
+    interval : (float, float), optional
+        Of the mean; shown in brackets.
     """
 
     mean: float | None = None
@@ -38,13 +40,19 @@ class Cell:
     tone: Tone = "none"
     note: str = ""
     mark: str = ""
+    interval: tuple[float, float] | None = None
 
     def plain(self, times: str = " ± ") -> str:
         """The cell as text."""
         if self.mean is None:
             return self.text + self.mark
         spread = "" if self.sd is None else f"{times}{number(self.sd)}"
-        return number(self.mean) + spread + self.mark
+        between = "" if self.interval is None else f" [{_between(self.interval, ', ')}]"
+        return number(self.mean) + spread + between + self.mark
+
+
+def _between(interval: tuple[float, float], to: str = " to ") -> str:
+    return f"{number(interval[0])}{to}{number(interval[1])}"
 
 
 @dataclass(frozen=True)
@@ -114,7 +122,8 @@ def to_csv(table: Table) -> str:
     for row in table.rows:
         line: list[Any] = [cell.plain() for cell in row[: table.names]]
         for cell in row[table.names :]:
-            line += [_exact(cell.mean, cell.text), _exact(cell.sd, ""), cell.note]
+            note = cell.note or ("" if cell.interval is None else _between(cell.interval))
+            line += [_exact(cell.mean, cell.text), _exact(cell.sd, ""), note]
         writer.writerow(line)
     return out.getvalue()
 
@@ -215,5 +224,7 @@ def to_rich(table: Table) -> Any:
         if group is not None and row[0].text != group:
             out.add_section()
         group = row[0].text
-        out.add_row(*(Text(cell.plain(), style=styles[cell.tone]) for cell in row))
+        # An interval goes below its mean: on one line, columns would not fit a terminal.
+        texts = [cell.plain().replace(" [", "\n[") for cell in row]
+        out.add_row(*(Text(t, style=styles[c.tone]) for t, c in zip(texts, row, strict=True)))
     return out

@@ -13,6 +13,7 @@ from vaca.fairness.classifiers import (
     LatentFeatures,
     features_for,
     make_classifier,
+    readable_classifiers,
 )
 from vaca.fairness.comparison import engine_robustness, frontier, graph_robustness
 from vaca.fairness.result import AuditResult
@@ -30,4 +31,5 @@ __all__ = [
     "frontier",
     "graph_robustness",
     "make_classifier",
+    "readable_classifiers",
 ]

@@ -45,6 +45,8 @@ BLOCK = 200_000
 PARTS_BUDGET = 100_000
 #: A group smaller than this is named in the caveats.
 SMALL_GROUP = 30
+#: So are too few draws: when half of them would give a figure this many times as large.
+STEADY = 1.1
 
 
 def audit(
@@ -159,7 +161,7 @@ def audit(
             "nobody's sensitive attribute differs from the alternatives, so nothing can be compared"
         )
     per_person = pairs.drop(columns=run.part_columns).set_index(frame.index[pairs["row"]])
-    per_person = per_person.drop(columns="row")
+    per_person = per_person.drop(columns=["row", "half"])
     metric_frame = group_metrics(base >= threshold, truth, who.groups, ", ".join(who.columns))
     by_group = _by_group(pairs, level)
     result = AuditResult(
@@ -174,7 +176,8 @@ def audit(
         twins=run.twins(pairs, frame.index, most_affected, draws),
         graph=model.graph,
         assumptions=model.assumptions(),
-        caveats=_caveats(model, predictor, factual, who, base, threshold, truth, extra, run),
+        caveats=_caveats(model, predictor, factual, who, base, threshold, truth, extra, run)
+        + _chance(pairs, draws),
         settings={
             "predictor": predictor.name,
             "positive": predictor.positive,
@@ -187,6 +190,7 @@ def audit(
             "level": level,
             "seed": seed,
             "target": target_name,
+            "numbered": frame.index.equals(pd.RangeIndex(len(frame))),
         },
     )
     return result
@@ -208,6 +212,8 @@ class _Run:
     seed: int
     part_draws: int | None = None
     outside: list[str] = field(default_factory=list)
+    beyond: dict[str, int] = field(default_factory=dict)  # column -> twins outside its range
+    twins_seen: int = 0
 
     @property
     def part_columns(self) -> list[str]:
@@ -258,6 +264,7 @@ class _Run:
     ) -> pd.DataFrame:
         repeats = draws or 1
         twins = self.counterfactual(rows, setting, draws, seed)
+        self._note_range(twins, np.repeat(rows, repeats))
         scores = self.predictor(twins).reshape(len(rows), repeats)
         base = self.base[rows]
         gaps = scores - base[:, None]
@@ -277,6 +284,7 @@ class _Run:
             "low": low,
             "high": high,
             "flip": flips,
+            "half": _halves(gaps) if repeats > 1 else np.abs(gap),
         }
         if self.parts and self.part_draws:
             d = self.part_draws
@@ -291,6 +299,19 @@ class _Run:
                 table[f"share:{part.label}"] = shares[:, j].reshape(-1, d).mean(axis=1)
                 table[f"alone:{part.label}"] = alone[:, j].reshape(-1, d).mean(axis=1)
         return pd.DataFrame(table)
+
+    def _note_range(self, twins: pd.DataFrame, rows: np.ndarray) -> None:
+        """Count twins with values outside what the model was fitted on, if the person's are not."""
+        self.twins_seen += len(twins)
+        reached = [c for n in self.who.mediators for c in self.model.graph.columns(n)]
+        for c in reached:
+            column = self.model.schema_[c]
+            if column.discrete or column.low is None or column.high is None:
+                continue
+            after, before = twins[c].to_numpy(dtype=float), self.x[c][rows]
+            out = (after < column.low) | (after > column.high)
+            out &= (before >= column.low) & (before <= column.high)
+            self.beyond[c] = self.beyond.get(c, 0) + int(out.sum())
 
     def twins(
         self, pairs: pd.DataFrame, index: pd.Index, count: int, draws: int | None
@@ -383,6 +404,24 @@ def _decomposition_by_group(pairs: pd.DataFrame, run: _Run, level: float) -> pd.
     return table
 
 
+def _halves(gaps: np.ndarray) -> np.ndarray:
+    """The size of the average gap by half of the draws, and by the other half; their mean."""
+    middle = gaps.shape[1] // 2
+    return (np.abs(gaps[:, :middle].mean(axis=1)) + np.abs(gaps[:, middle:].mean(axis=1))) / 2
+
+
+def _chance(pairs: pd.DataFrame, draws: int | None) -> list[str]:
+    """Whether the draws are too few: the average of a few is off by chance, and uf counts that."""
+    figure, half = (float(_per_row(pairs, c).mean()) for c in ("unfairness", "half"))
+    if draws is None or half <= STEADY * figure:
+        return []
+    return [
+        f"By half of the {draws} draws for each person the figure would be {100 * half:.2f} "
+        f"percentage points instead of {100 * figure:.2f}: part of it is chance, and more draws "
+        "would make it smaller."
+    ]
+
+
 def _caveats(
     model: CausalModel,
     predictor: Predictor,
@@ -441,4 +480,12 @@ def _caveats(
             "They are left as they are when the attribute is changed."
         )
     found += [f"{sentence}: an extrapolation." for sentence in run.outside]
+    for c, count in run.beyond.items():
+        share = count / run.twins_seen
+        if share >= 0.005:
+            column = model.schema_[c]
+            found.append(
+                f"{100 * share:.1f} % of twins have a {c} outside what the model was fitted on "
+                f"({column.low:,.6g} to {column.high:,.6g}): an extrapolation."
+            )
     return found

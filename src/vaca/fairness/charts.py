@@ -97,6 +97,24 @@ def _lines(graph: CausalGraph, node: str) -> list[str]:
     return [node] if columns == (node,) else [node, *columns]
 
 
+def _ticks(low: float, high: float) -> list[float]:
+    """Round numbers from low to high, about five.
+
+    >>> _ticks(0, 13.1), _ticks(39, 90)
+    ([0.0, 5.0, 10.0], [40.0, 50.0, 60.0, 70.0, 80.0, 90.0])
+    """
+    rough = (high - low) / 5
+    power = 10.0 ** np.floor(np.log10(rough))
+    step = min((k * power for k in (1, 2, 5, 10)), key=lambda size: abs(size - rough))
+    first = int(np.ceil(low / step - 1e-9))
+    last = int(np.floor(high / step + 1e-9))
+    return [round(step * k, 10) for k in range(first, last + 1)]
+
+
+def _signed(value: float) -> str:
+    return f"{value:+g}".replace("-", "−") if value else "0"
+
+
 def draw_bars(table: pd.DataFrame, title: str, mark: str | None = None) -> str:
     """Horizontal bars of `unfairness` with intervals `low` to `high`, in percentage points."""
     row, top = 46, 8
@@ -146,10 +164,10 @@ def draw_histogram(gaps: pd.Series, title: str) -> str:
     body.append(f'<path d="M{left} {base}H{WIDTH - left}" stroke="{MUTED}"/>')
     middle = WIDTH / 2
     body.append(f'<path d="M{middle} 14V{base}" stroke="{INK}" stroke-dasharray="3 4"/>')
-    for share in (-1, -0.5, 0, 0.5, 1):
-        x = middle + share * (WIDTH / 2 - left)
-        anchor = "start" if share == -1 else "end" if share == 1 else "middle"
-        body.append(_text(x, base + 18, f"{share * reach:+.1f}", anchor=anchor, size=13))
+    for value in _ticks(-reach, reach):
+        x = middle + value / reach * (WIDTH / 2 - left)
+        x = min(max(x, 14.0), WIDTH - 14.0)  # room for the digits
+        body.append(_text(x, base + 18, _signed(value), anchor="middle", size=13))
     body.append(
         _text(middle, base + 38, "change in probability, percentage points", anchor="middle",
               size=13, fill=MUTED)
@@ -175,11 +193,10 @@ def draw_frontier(table: pd.DataFrame, title: str, measure: str = "f1") -> str:
     body = [
         f'<path d="M{left} {top}V{height - bottom}H{WIDTH - right}" stroke="{MUTED}" fill="none"/>'
     ]
-    for k in range(5):
-        a, b = far * k / 4, low + (high - low) * k / 4
-        px, py = at(a, low)[0], at(0, b)[1]
-        body.append(_text(px, height - bottom + 18, f"{a:.1f}", anchor="middle", size=12))
-        body.append(_text(left - 8, py + 4, f"{b:.0f}", anchor="end", size=12))
+    for a in _ticks(0, far):
+        body.append(_text(at(a, low)[0], height - bottom + 18, f"{a:g}", anchor="middle", size=12))
+    for b in _ticks(low, high):
+        body.append(_text(left - 8, at(0, b)[1] + 4, f"{b:g}", anchor="end", size=12))
     body.append(
         _text((left + WIDTH) / 2, height - 8, "unfairness (uf), percentage points: less is left",
               anchor="middle", size=13, fill=MUTED)
@@ -187,6 +204,7 @@ def draw_frontier(table: pd.DataFrame, title: str, measure: str = "f1") -> str:
     body.append(_text(left + 6, top + 8, f"{measure}, %", size=13, fill=MUTED))
     points = [at(a, b) for a, b in zip(x, y, strict=True)]
     taken = [(px - 7, py - 7, px + 7, py + 7) for px, py in points]
+    taken.append((left, top - 8, left + 56, top + 12))  # the name of the axis
     for name, (px, py), source in zip(table.index, points, table["source"], strict=True):
         body.append(
             f'<circle cx="{px:.1f}" cy="{py:.1f}" r="6" fill="{BLUE}"/>'
@@ -213,11 +231,7 @@ def _free_place(
     for left, base in places:
         left = min(max(left, 58.0), WIDTH - wide)
         box = (left, base - 11, left + wide, base + 3)
-        clear = all(
-            box[2] < t[0] or t[2] < box[0] or box[3] < t[1] or t[3] < box[1]
-            for t in taken
-            if t != (x - 7, y - 7, x + 7, y + 7) or (left < x < left + wide and abs(base - y) < 9)
-        )
+        clear = all(box[2] < t[0] or t[2] < box[0] or box[3] < t[1] or t[3] < box[1] for t in taken)
         if clear:
             break
     taken.append(box)

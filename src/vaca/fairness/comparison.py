@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,12 +18,13 @@ from sklearn.pipeline import make_pipeline
 from vaca.errors import GraphError, VacaError
 from vaca.fairness.auditing import audit
 from vaca.fairness.classifiers import (
-    CLASSIFIERS,
     LearnerName,
     column_encoder,
     features_for,
     make_classifier,
+    readable_classifiers,
 )
+from vaca.fairness.settings import sensitive_columns
 from vaca.graph import CausalGraph
 from vaca.model import CausalModel
 from vaca.schema import as_frame
@@ -144,13 +146,26 @@ def engine_robustness(
     clashes = _clashes(list(engines), list(classifiers), intervals)
     table.attrs["agree"] = not clashes
     table.attrs["intervals"] = intervals
-    table.attrs["verdict"] = (
-        f"{', '.join(engines)} rank the classifiers alike: "
-        + " ≥ ".join(table.mean(axis=1).sort_values(ascending=False).index)
-        if not clashes
-        else "The engines do not rank the classifiers alike: " + "; ".join(clashes)
-    )
+    if clashes:
+        verdict = "The engines do not rank the classifiers alike: " + "; ".join(clashes)
+    else:
+        order = list(table.mean(axis=1).sort_values(ascending=False, kind="stable").index)
+        verdict = f"{', '.join(engines)} rank the classifiers alike: {' ≥ '.join(order)}"
+        close = _close(table, order)
+        if close:
+            verdict += f" (within the intervals: {'; '.join(close)})"
+    table.attrs["verdict"] = verdict
     return table
+
+
+def _close(table: pd.DataFrame, order: list[str]) -> list[str]:
+    """Neighbours in the common order that an engine's figures put the other way round."""
+    return [
+        f"{engine} gives {below} the larger figure than {above}"
+        for engine in table.columns
+        for above, below in itertools.pairwise(order)
+        if table.at[below, engine] > table.at[above, engine]
+    ]
 
 
 def _clashes(
@@ -177,7 +192,7 @@ def frontier(
     train_target: Any,
     test: Any,
     test_target: Any,
-    sensitive: str,
+    sensitive: str | Sequence[str],
     *,
     positive: Any,
     learner: LearnerName = "lr",
@@ -193,7 +208,7 @@ def frontier(
         Fitted on the training rows.
     train, train_target, test, test_target
         Classifiers are fitted on the first two; accuracy, f1 and unfairness are on the others.
-    sensitive : str
+    sensitive : str or list of str
     positive : label
         The favourable class.
     mitigations : bool
@@ -211,12 +226,12 @@ def frontier(
     truth = (np.asarray(test_target) == positive).astype(int)
     candidates: dict[str, tuple[str, Any]] = {
         name: ("paper", make_classifier(name, model, sensitive, learner).fit(x, y))
-        for name in CLASSIFIERS
+        for name in readable_classifiers(model.graph, sensitive)
     }
     if mitigations:
-        for name, predict in _mitigations(model, x, y, sensitive, seed).items():
+        for name, predict in _mitigations(model, x, y, sensitive).items():
             candidates[name] = ("fairlearn", predict)
-    options = {"paths": False, "most_affected": 0, **options}
+    options = {"paths": False, "most_affected": 0, "seed": seed, **options}
     rows = {}
     for name, (source, predict) in candidates.items():
         result = audit(model, predict, z, sensitive, **options)
@@ -234,7 +249,7 @@ def frontier(
 
 
 def _mitigations(
-    model: CausalModel, x: pd.DataFrame, y: np.ndarray, sensitive: str, seed: int
+    model: CausalModel, x: pd.DataFrame, y: np.ndarray, sensitive: str | Sequence[str]
 ) -> dict[str, Callable[[pd.DataFrame], np.ndarray]]:
     """Fairlearn's methods as functions of a frame."""
     from fairlearn.postprocessing import ThresholdOptimizer
@@ -248,13 +263,17 @@ def _mitigations(
 
     encoder = column_encoder(model.schema_, features_for("full", model.graph, sensitive)).fit(x)
     names = [str(c) for c in encoder.get_feature_names_out()]
-    own = [j for j, c in enumerate(names) if c.startswith(sensitive)]
+    columns = sensitive_columns(
+        model.graph, [sensitive] if isinstance(sensitive, str) else sensitive
+    )
+    theirs = column_encoder(model.schema_, columns).fit(x).get_feature_names_out()
+    own = [names.index(str(c)) for c in theirs]
 
     def coded(frame: pd.DataFrame) -> np.ndarray:
         return np.asarray(encoder.transform(frame), dtype=float)
 
     def group(frame: pd.DataFrame) -> np.ndarray:
-        return frame[sensitive].astype(str).to_numpy()
+        return frame[columns].astype(str).agg(", ".join, axis=1).to_numpy()
 
     def learner() -> LogisticRegression:
         return LogisticRegression(class_weight="balanced", max_iter=1000)

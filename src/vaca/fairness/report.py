@@ -46,7 +46,7 @@ def render(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
     environment.filters["points"] = _points
-    environment.filters["percent"] = lambda value: f"{100 * value:.1f} %"
+    environment.filters["percent"] = _percent
     environment.filters["signed"] = _signed
     source = (files("vaca.fairness") / "templates" / "audit.html").read_text(encoding="utf-8")
     s = result.settings
@@ -92,7 +92,7 @@ def render(
         signed_parts=_signed_parts(result),
         metrics=_metrics(result),
         twins=[_twin(t) for t in result.twins],
-        assumptions=result.assumptions.reset_index().to_dict("records"),
+        assumptions=_assumptions(result, mediated),
         engines=_engines(engine_robustness),
         verdict=None if engine_robustness is None else engine_robustness.attrs.get("verdict"),
         graph_range=None
@@ -108,12 +108,23 @@ def _node_words(graph: CausalGraph, node: str) -> str:
     return node if columns == (node,) else f"{node} ({', '.join(columns)})"
 
 
+def _percent(value: float) -> str:
+    return f"{100 * value:.1f}\N{NO-BREAK SPACE}%"
+
+
 def _points(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{100 * value:.2f}"
 
 
 def _signed(value: float) -> str:
     return "–" if not np.isfinite(value) else f"{100 * value:+.2f}".replace("-", "−")
+
+
+def _assumptions(result: AuditResult, mediated: list[str]) -> list[dict[str, Any]]:
+    """For each column that can differ in a twin: whether it is determined, and by what."""
+    changing = {c for n in mediated for c in result.graph.columns(n)}
+    rows = result.assumptions.reset_index().to_dict("records")
+    return [row for row in rows if row["column"] in changing]
 
 
 def _signed_parts(result: AuditResult) -> list[dict[str, Any]]:
@@ -126,7 +137,7 @@ def _metrics(result: AuditResult) -> dict[str, Any]:
     names = [c for c in table.columns if c in _METRIC_WORDS]
     rows = []
     for group, row in table.iterrows():
-        cells = [f"{int(row[c]):,}" if c == "people" else f"{100 * row[c]:.1f} %" for c in names]
+        cells = [f"{int(row[c]):,}" if c == "people" else _percent(row[c]) for c in names]
         rows.append({"group": group, "cells": cells})
     return {"names": [_METRIC_WORDS[c] for c in names], "rows": rows}
 
@@ -158,4 +169,11 @@ def _engines(table: pd.DataFrame | None) -> dict[str, Any] | None:
     if table is None:
         return None
     rows = [{"name": n, "cells": [_points(v) for v in r]} for n, r in table.iterrows()]
-    return {"names": [str(c) for c in table.columns], "rows": rows}
+    first = table.iloc[0]
+    return {
+        "names": [str(c) for c in table.columns],
+        "rows": rows,
+        "first": str(table.index[0]),
+        "low": first.min(),
+        "high": first.max(),
+    }

@@ -93,7 +93,7 @@ class AuditResult:
             lines.append(
                 f"  {source} -> {to}: uf {row['unfairness']:.4f}, average gap "
                 f"{row['mean_gap']:+.4f}, {100 * row['flips']:.2f} % changed decisions, "
-                f"{int(row['people']):,} people"
+                + ("1 person" if row["people"] == 1 else f"{int(row['people']):,} people")
             )
         if self.decomposition is not None:
             lines.append("  by path (size of each part; parts may cancel):")

@@ -73,17 +73,8 @@ class Sensitive:
         return ~same
 
 
-def read_sensitive(
-    model: CausalModel,
-    sensitive: str | Sequence[str],
-    alternatives: Sequence[Any] | None,
-    x: Columns,
-) -> Sensitive:
-    """Check the sensitive attribute(s) and list the settings that people are moved to."""
-    graph, schema = model.graph, model.schema_
-    names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
-    if not names:
-        raise VacaError("name at least one sensitive attribute, like sensitive='sex'")
+def sensitive_columns(graph: CausalGraph, names: Sequence[str]) -> list[str]:
+    """The columns that the names stand for: a column for itself, a node for all of its own."""
     columns: list[str] = []
     for name in names:
         if name in graph.all_columns:
@@ -96,7 +87,21 @@ def read_sensitive(
                 f"said of its effects; {did_you_mean(name, graph.all_columns)}. Add it to the "
                 "graph and fit the model again"
             )
-    columns = list(dict.fromkeys(columns))
+    return list(dict.fromkeys(columns))
+
+
+def read_sensitive(
+    model: CausalModel,
+    sensitive: str | Sequence[str],
+    alternatives: Sequence[Any] | None,
+    x: Columns,
+) -> Sensitive:
+    """Check the sensitive attribute(s) and list the settings that people are moved to."""
+    graph, schema = model.graph, model.schema_
+    names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    if not names:
+        raise VacaError("name at least one sensitive attribute, like sensitive='sex'")
+    columns = sensitive_columns(graph, names)
     nodes = tuple(n for n in graph.order if set(graph.columns(n)) & set(columns))
     below = {d for n in nodes for d in graph.descendants(n)} - set(nodes)
     caveats: list[str] = []

@@ -199,7 +199,7 @@ class VACA(LatentEngine):
         Parameters
         ----------
         name : str
-            "collider-lin" and so on; see `vaca.scms.names`.
+            "collider-lin" and so on; see `vaca.scms.names`. Or "german-credit", with its graph.
         graph : CausalGraph, optional
             Default: the graph of that SCM.
         **changes
