@@ -199,7 +199,7 @@ class CausalFlow(ColumnwiseEngine):
         )
         self.history_ = history.frame()
         chosen = flows.choose(held_out)
-        self._polish(chosen, values, jitter, penalties, generator)
+        self._polish(chosen, values, jitter, penalties, generator, progress is not False)
         self._flows = chosen.double().eval()
 
     def _polish(
@@ -209,6 +209,7 @@ class CausalFlow(ColumnwiseEngine):
         jitter: Tensor,
         penalties: list[float],
         generator: torch.Generator,
+        progress: bool,
     ) -> None:
         """Some small steps on the training rows after the early stop.
 
@@ -244,8 +245,8 @@ class CausalFlow(ColumnwiseEngine):
             validate=None,
             config=config,
             generator=generator,
-            progress=False,
-            label="CausalFlow",
+            progress=progress,
+            label="CausalFlow, last steps",
         )
 
     def _measure(self, rows: Columns) -> None:
