@@ -17,3 +17,8 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("vaca")
+
+
+def pytest_collection_modifyitems(items):
+    """Long tests first, so that no process is left alone with one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
