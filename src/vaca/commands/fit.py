@@ -332,8 +332,8 @@ def _check_setting(engine: str, key: str, value: Any, default: Any) -> None:
         return
     if isinstance(value, bool) != isinstance(default, bool) or not isinstance(value, type(default)):
         raise VacaError(
-            f"[settings]: {key} of {engine} is a {type(default).__name__} such as {default!r}; got "
-            f"{value!r}"
+            f"[settings]: {key} of {engine} is of type {type(default).__name__}, such as "
+            f"{default!r}; got {value!r}"
         )
 
 
