@@ -26,21 +26,10 @@ def modules() -> list[str]:
 
 
 def on_config(config: Any) -> Any:
-    """Drop the pages that are not written yet, and add the reference."""
-
-    def keep(entry: Any) -> Any:
-        if isinstance(entry, str):
-            return entry if (Path(config["docs_dir"]) / entry).exists() else None
-        ((title, value),) = entry.items()
-        if isinstance(value, list):
-            kept = [item for item in map(keep, value) if item is not None]
-            return {title: kept} if kept else None
-        return {title: value} if keep(value) else None
-
-    nav = [entry for entry in map(keep, config["nav"]) if entry is not None]
+    """Add the reference to the pages that are named."""
     pages = [{"Command line": "reference/cli.md"}]
     pages += [{f"vaca.{name}": f"reference/{name}.md"} for name in modules()]
-    config["nav"] = [*nav, {"Reference": pages}]
+    config["nav"] = [*config["nav"], {"Reference": pages}]
     return config
 
 

@@ -26,3 +26,8 @@ def _same_start_for_every_test() -> None:
     """Networks made without a generator start alike in every run of a test."""
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
+
+
+def pytest_collection_modifyitems(items):
+    """Long tests first, so that no process is left alone with one at the end."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)

@@ -180,7 +180,7 @@ CASES = {
     "a key in the config": (f"{FIT} --config c-key.toml", "did you mean 'seed'"),
     "a setting in the config": (f"{FIT} --config c-setting.toml", "did you mean 'hidden'"),
     "a type in the config": (f"{FIT} --config c-type.toml", "seed is a whole number"),
-    "a type of a setting": (f"{FIT} --config c-value.toml", "hidden of CausalFlow is a int"),
+    "a type of a setting": (f"{FIT} --config c-value.toml", "hidden of CausalFlow is of type int"),
     "an engine in the config": (f"{FIT} --config c-engine.toml", "did you mean 'flow'"),
     "an unknown engine": (f"{FIT} --engine vacca", "did you mean 'vaca'"),
     "no members": (f"{FIT} --members 0", "--members"),

@@ -15,6 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+SLOW = {"docs/tutorial.md", "docs/how-to/fairness-audit.md"}
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>```+)(?P<language>\w*)")
 NO_RUN = re.compile(r"<!--\s*no-run:\s*(?P<reason>.*?)\s*-->")
 
@@ -70,7 +71,18 @@ def run_command(command: str) -> None:
     assert code == 0, f"exit code {code}: {command}"
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def name_of(page: Path) -> str:
+    return page.relative_to(ROOT).as_posix()
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param(page, marks=[pytest.mark.slow] if name_of(page) in SLOW else [])
+        for page in PAGES
+    ],
+    ids=name_of,
+)
 def test_examples_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "agg")
@@ -98,7 +110,7 @@ def test_blocks_are_found():
     assert [" ".join(c.split()) for c in commands(third.code)] == ["vaca scms --help"]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
 def test_relative_links_lead_somewhere(page):
     text = re.sub(r"```.*?```", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
     links = re.findall(r"\]\((?!https?:|mailto:|#)([^)#\s]+)", text)

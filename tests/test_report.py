@@ -16,6 +16,8 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 browser_test = pytest.mark.skipif(
     CHROMIUM is None, reason="Chromium is not installed (apt-get install chromium)"
 )
+# One process for all of them: they share a page that takes seconds to make.
+pytestmark = pytest.mark.xdist_group("report")
 GRAPH = vaca.CausalGraph.from_edges([("sex", "income"), ("age", "income"), ("income", "school")])
 
 

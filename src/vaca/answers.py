@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -96,18 +97,41 @@ class Effect:
     def __str__(self) -> str:
         low, high = self.interval()
         what = self.outcome if self.level is None else f"P({self.outcome} = {self.level})"
+        against = do_label(self.control) or "nothing"
         text = (
-            f"effect on {what} of do({_shown(self.treatment)}) against do({_shown(self.control)}): "
+            f"effect on {what} of do({do_label(self.treatment)}) against do({against}): "
             f"{self.value:.4g} (standard error {self.standard_error:.2g}, 95 % {low:.4g} to "
             f"{high:.4g})"
         )
         return "; ".join([text, *self.outside_support])
 
 
-def _shown(do: dict[str, Any]) -> str:
-    def short(value: Any) -> str:
-        if isinstance(value, (pd.Series, np.ndarray, list, tuple)):
-            return "one value per row"
-        return getattr(value, "__name__", None) or str(value)
+def do_label(do: Mapping[str, Any]) -> str:
+    """Write an intervention as it is read: `age + 5, sex = female`.
 
-    return ", ".join(f"{k} = {short(v)}" for k, v in do.items()) or "nothing"
+    >>> import vaca
+    >>> do_label({"age": vaca.Shift(5), "sex": "female"})
+    'age + 5, sex = female'
+    """
+    parts = []
+    for name, value in do.items():
+        if isinstance(value, Mapping):
+            parts.append(do_label(value))
+        elif hasattr(value, "delta"):
+            parts.append(f"{name} {'-' if value.delta < 0 else '+'} {abs(value.delta):g}")
+        else:
+            parts.append(f"{name} = {shown_value(value)}")
+    return ", ".join(parts)
+
+
+def shown_value(value: Any) -> str:
+    """One part of an intervention, short."""
+    if isinstance(value, Mapping):
+        return do_label(value)
+    if hasattr(value, "delta"):
+        return f"{'-' if value.delta < 0 else '+'} {abs(value.delta):g}"
+    if isinstance(value, (pd.Series, np.ndarray, list, tuple)):
+        return "one value per row"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return str(getattr(value, "__name__", None) or value)

@@ -33,7 +33,7 @@ from vaca.errors import VacaError, VacaWarning
 app = typer.Typer(
     name="vaca",
     help="A table and a causal graph in; interventional and counterfactual answers out.",
-    epilog="Example: vaca sample triangle-nlin -n 5 --do x2=0.5 --seed 1",
+    epilog="Example: vaca init data.csv, or on a built-in model: vaca do loan --do age+=5",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

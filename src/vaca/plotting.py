@@ -23,6 +23,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Curve
 
+from vaca.answers import do_label, shown_value
 from vaca.errors import VacaError, did_you_mean
 from vaca.schema import Schema, as_frame
 
@@ -137,7 +138,7 @@ def plot_graph(
             zorder=3,
         )
         if dark:
-            said = f"do: {_short(values[node])}" if node in values else "do"
+            said = f"do: {shown_value(values[node])}" if node in values else "do"
             ax.text(x, y + 0.25, said, ha="center", va="bottom", fontsize=9, zorder=3)
     ax.set_xlim(-0.5, columns - 0.5)
     ax.set_ylim(bottom, top + (0.15 if cut else 0))
@@ -599,24 +600,6 @@ def _outcome(effect: Effect) -> str:
     return effect.outcome if effect.level is None else f"P({effect.outcome} = {effect.level})"
 
 
-def do_label(do: Mapping[str, Any]) -> str:
-    """Write an intervention as it is read: `age + 5, sex = female`.
-
-    >>> import vaca
-    >>> do_label({"age": vaca.Shift(5), "sex": "female"})
-    'age + 5, sex = female'
-    """
-    parts = []
-    for name, value in do.items():
-        if isinstance(value, Mapping):
-            parts.append(do_label(value))
-        elif hasattr(value, "delta"):
-            parts.append(f"{name} {'-' if value.delta < 0 else '+'} {abs(value.delta):g}")
-        else:
-            parts.append(f"{name} = {_short(value)}")
-    return ", ".join(parts)
-
-
 def plot_history(history: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Training and validation loss by epoch, with the best epoch marked.
 
@@ -905,15 +888,3 @@ def _clip(text: str) -> str:
 
 def _number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, Mapping):
-        return do_label(value)
-    if hasattr(value, "delta"):
-        return f"{'-' if value.delta < 0 else '+'} {abs(value.delta):g}"
-    if isinstance(value, (pd.Series, np.ndarray, list, tuple)):
-        return "one value per row"
-    if isinstance(value, float):
-        return f"{value:g}"
-    return str(getattr(value, "__name__", None) or value)

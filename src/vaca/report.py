@@ -21,13 +21,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 import vaca
-from vaca.answers import Effect
+from vaca.answers import Effect, do_label
 from vaca.comparison import compare
 from vaca.errors import SupportWarning, VacaError
 from vaca.metrics import classifier_score
 from vaca.model import CausalModel
 from vaca.plotting import (
-    do_label,
     plot_densities,
     plot_effects,
     plot_graph,

@@ -117,10 +117,12 @@ def _given_causes(model: CausalModel, rows: Columns, rng: np.random.Generator) -
     count = len(next(iter(rows.values())))
     result: Columns = {}
     for node in model.graph.nodes:
-        causes = [c for p in model.graph.parents(node) for c in model.graph.columns(p)]
-        do = {c: np.repeat(rows[c], DRAWS) for c in causes}
+        # All other columns are held, not the causes alone: given these, the rest cannot reach the
+        # node, and what is held need not be computed.
+        own = model.graph.columns(node)
+        do = {c: np.repeat(v, DRAWS) for c, v in rows.items() if c not in own}
         x = model.simulate(model.noise(count * DRAWS, rng), do)
-        for name in model.graph.columns(node):
+        for name in own:
             result[name] = x[name].reshape(count, DRAWS)
     return result
 

@@ -244,7 +244,7 @@ def train(
     before = run.history.seconds[-1] if run.history.seconds else 0.0
     start = time.perf_counter() - before
     saved = time.perf_counter()
-    with _bar(config.epochs, run.epoch, label, progress) as show:
+    with _bar(config, run.epoch, label, progress) as show:
         while not run.history.stopped:
             epoch = run.epoch
             module.train()
@@ -482,7 +482,9 @@ def _diverged(
 
 
 @contextmanager
-def _bar(epochs: int, done: int, label: str, progress: bool) -> Iterator[Callable[[History], None]]:
+def _bar(
+    config: TrainConfig, done: int, label: str, progress: bool
+) -> Iterator[Callable[[History], None]]:
     """A progress bar on a terminal, nothing elsewhere."""
     if not (progress and sys.stderr.isatty()):
         yield lambda history: None
@@ -504,12 +506,16 @@ def _bar(epochs: int, done: int, label: str, progress: bool) -> Iterator[Callabl
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label or "training", total=epochs, completed=done, scores="")
+        task = bar.add_task(label or "training", total=config.epochs, completed=done, scores="")
 
         def show(history: History) -> None:
             text = f"loss {history.loss[-1]:.4g}"
             if math.isfinite(history.best):
                 text += f"  best validation {history.best:.4g} (epoch {history.best_epoch})"
-            bar.update(task, completed=history.epoch[-1], scores=text)
+            epoch, total = history.epoch[-1], config.epochs
+            if config.time_budget is not None:  # the time left is then that of the budget
+                speed = epoch / max(history.seconds[-1], 1e-9)
+                total = max(epoch, min(total, round(speed * config.time_budget)))
+            bar.update(task, completed=epoch, total=total, scores=text)
 
         yield show

@@ -48,7 +48,14 @@ OutOption = Annotated[
         show_default="CSV on the terminal",
     ),
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace --out if it exists.")]
+#: Of commands that print a table of their own: the file holds more than the terminal shows.
+AlsoOutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", help="Also keep it: .csv, .parquet or .feather.", show_default=False
+    ),
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
 
 PICTURES = (".png", ".svg", ".pdf")
 PlotOption = Annotated[
@@ -193,7 +200,8 @@ def show_table(frame: pd.DataFrame, digits: int = 4) -> None:
     table.add_column(str(frame.index.name or ""), no_wrap=False, overflow="fold")
     numeric = {name: frame[name].dtype.kind in "fiu" for name in frame.columns}
     for name in frame.columns:
-        table.add_column(str(name).replace("_", " "), justify="right" if numeric[name] else "left")
+        right = numeric[name] or all(str(value).endswith("%") for value in frame[name])
+        table.add_column(str(name).replace("_", " "), justify="right" if right else "left")
     for label, row in frame.iterrows():
         table.add_row(
             str(label),
@@ -204,6 +212,18 @@ def show_table(frame: pd.DataFrame, digits: int = 4) -> None:
 
 def _number_text(value: float, digits: int) -> str:
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:,.{digits}g}"
+
+
+@contextmanager
+def busy(label: str) -> Iterator[None]:
+    """Show on a terminal that something is being done, where it cannot be counted."""
+    if not sys.stderr.isatty():
+        yield
+        return
+    from rich.console import Console
+
+    with Console(stderr=True).status(label):
+        yield
 
 
 @contextmanager

@@ -7,11 +7,12 @@ from typing import Annotated
 import typer
 
 from vaca.commands.common import (
+    AlsoOutOption,
     DoOption,
     ForceOption,
     ModelArgument,
-    OutOption,
     PlotOption,
+    busy,
     check_out,
     check_plot,
     columns_of,
@@ -35,7 +36,7 @@ def do(
         ),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
-    out: OutOption = None,
+    out: AlsoOutOption = None,
     force: ForceOption = False,
     plot: PlotOption = None,
 ) -> None:
@@ -59,15 +60,17 @@ def do(
     moved = nodes.union(*(source.graph.descendants(node) for node in nodes))
     still = [c for c in source.schema_ if source.graph.node_of(c) not in moved]
     names = names or [c for c in source.schema_ if c not in still]
-    before, after = source.sample(n, seed=seed), source.sample(n, change, seed=seed)
+    with busy("drawing rows"):
+        before, after = source.sample(n, seed=seed), source.sample(n, change, seed=seed)
+    from vaca.answers import do_label
     from vaca.comparison import compare
-    from vaca.plotting import do_label
     from vaca.schema import Schema
 
     shown = Schema({name: source.schema_[name] for name in source.schema_ if name in names})
     table = compare(before, after, shown, paired=True)
     table.index.name = "mean, or share of a level"
-    table.columns = ["as is", f"do({do_label(change)})", "difference", "std. error"]
+    table.columns = ["as is", "under do", "difference", "std. error"]
+    typer.echo(f"do({do_label(change)}), {n:,} rows:\n")
     show_table(table)
     if not on and still:
         typer.echo(f"\nUnchanged, as no arrow leads there: {', '.join(still)}.")

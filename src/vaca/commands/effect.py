@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vaca.commands.common import (
+    AlsoOutOption,
     DoOption,
     ForceOption,
     ModelArgument,
-    OutOption,
     PlotOption,
+    busy,
     check_out,
     check_plot,
     columns_of,
@@ -60,7 +61,7 @@ def effect(
         int | None, typer.Option(min=1, help="With --given: draws for each row.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
-    out: OutOption = None,
+    out: AlsoOutOption = None,
     force: ForceOption = False,
     plot: PlotOption = None,
 ) -> None:
@@ -90,21 +91,14 @@ def effect(
 
         rows = read_table(given, source.schema_)
     levels = outcome_levels(source, outcomes, level)
-    found = [
-        source.effect(
-            name,
-            change,
-            other,
-            given=rows,
-            level=levels[name],
-            n=n,
-            draws=draws,
-            seed=seed,
-        )
-        for name in outcomes
-    ]
+    options: dict[str, Any] = {"given": rows, "n": n, "draws": draws, "seed": seed}
+    with busy("estimating"):
+        found = [
+            source.effect(name, change, other, level=levels[name], **options) for name in outcomes
+        ]
     for one in found:
-        typer.echo(str(one))
+        # The number on a line of its own: the whole seldom fits one.
+        typer.echo(str(one).replace("): ", "):\n  ", 1).replace("; do on", ";\n  do on"))
     if out is not None:
         write_table(effect_table(found), out)
     if plot is not None:
@@ -143,7 +137,7 @@ def effect_table(effects: list[Effect]) -> Any:
     """One row per effect, as --out keeps them."""
     import pandas as pd
 
-    from vaca.plotting import do_label
+    from vaca.answers import do_label
 
     rows = []
     for one in effects:

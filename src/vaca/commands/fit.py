@@ -11,6 +11,7 @@ import typer
 from vaca.commands.common import (
     ForceOption,
     PlotOption,
+    busy,
     check_folder,
     check_plot,
     draw,
@@ -140,7 +141,8 @@ def fit(
     train, held_out = split(table, options["holdout"], options["seed"])
     _show_plan(table, cause, kinds, options, len(held_out))
     model = _fitted(build, train)
-    scores, joint = _scores(model, train, held_out, options["seed"])
+    with busy("scoring on the rows held out"):
+        scores, joint = _scores(model, train, held_out, options["seed"])
     from vaca.persistence import save
 
     save(model, target, notes={NOTES: _notes(data, table, options, scores, joint)})
@@ -330,8 +332,8 @@ def _check_setting(engine: str, key: str, value: Any, default: Any) -> None:
         return
     if isinstance(value, bool) != isinstance(default, bool) or not isinstance(value, type(default)):
         raise VacaError(
-            f"[settings]: {key} of {engine} is a {type(default).__name__} such as {default!r}; got "
-            f"{value!r}"
+            f"[settings]: {key} of {engine} is of type {type(default).__name__}, such as "
+            f"{default!r}; got {value!r}"
         )
 
 
@@ -458,7 +460,10 @@ def _show_result(
 
 def next_commands(model: Any, out: Path, data: Path) -> list[str]:
     """Commands to type next, with columns and values of this very model."""
+    from shlex import quote
+
     graph, schema = model.graph, model.schema_
+    folder, table = quote(str(out)), quote(str(data))
     cause = next((n for n in graph.order if graph.children(n)), graph.order[0])
     below = graph.descendants(cause)
     lines = []
@@ -466,20 +471,19 @@ def next_commands(model: Any, out: Path, data: Path) -> list[str]:
     for name in graph.columns(cause):
         column = schema[name]
         if column.discrete:
-            level = str(column.levels[-1])
-            parts.append(f'--do "{name}={level}"' if " " in level else f"--do {name}={level}")
+            value = str(column.levels[-1])
         else:
             middle = (column.low + column.high) / 2
             value = f"{middle:.0f}" if column.kind == "count" else f"{middle:.4g}"
-            parts.append(f"--do {name}={value}")
+        parts.append("--do " + quote(f"{name}={value}"))
     done = " ".join(parts)
-    lines.append(f"vaca do {out} {done}")
-    lines.append(f"vaca counterfactual {out} {data} {done} --out cf{data.suffix}")
+    lines.append(f"vaca do {folder} {done}")
+    lines.append(f"vaca counterfactual {folder} {table} {done} --out cf{data.suffix}")
     if below:
         name = graph.columns(below[-1])[0]
         extra = ""
         if schema[name].discrete and not schema[name].numeric_levels:
-            extra = f' --level "{schema[name].levels[-1]}"'
-        lines.append(f"vaca effect {out} --on {name}{extra} {done}")
-    lines.append(f"vaca report {out} --data {data} --out report.html")
+            extra = f" --level {quote(str(schema[name].levels[-1]))}"
+        lines.append(f"vaca effect {folder} --on {quote(name)}{extra} {done}")
+    lines.append(f"vaca report {folder} --data {table} --out report.html")
     return lines

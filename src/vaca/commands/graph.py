@@ -13,7 +13,12 @@ from vaca.errors import VacaError
 if TYPE_CHECKING:
     from vaca.graph import CausalGraph
 
-app = typer.Typer(help="Look at a causal graph.", no_args_is_help=True, rich_markup_mode=None)
+app = typer.Typer(
+    help="Look at a causal graph.",
+    epilog="Example: vaca graph show loan",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
 
 PICTURES = (".png", ".svg", ".pdf")
 

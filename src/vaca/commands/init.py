@@ -54,6 +54,8 @@ def init(
 
     Example: vaca init data.csv
     """
+    from shlex import quote
+
     from vaca.settings import schema_text
     from vaca.tables import complete, read_table
 
@@ -82,9 +84,10 @@ def init(
     for name, why in left_out.items():
         typer.echo(f"  {name}: left out, {why}")
     typer.echo(
-        f"\nWrote {graph_file} and {schema_file}. Next: say in {graph_file} what causes what, look "
-        f"through\n{schema_file}, then type\n\n"
-        f"  vaca fit {data} --graph {graph_file} --schema {schema_file} --out model"
+        f"\nWrote {graph_file} and {schema_file}. Next: say in {graph_file} what causes "
+        f"what,\nlook through {schema_file}, then type\n\n"
+        f"  vaca fit {quote(str(data))} --graph {quote(str(graph_file))} "
+        f"--schema {quote(str(schema_file))} --out model"
     )
 
 
@@ -100,8 +103,9 @@ def describe(frame: pd.DataFrame) -> tuple[dict[str, Column], dict[str, str]]:
     left_out: dict[str, str] = {}
     for name in map(str, frame.columns):
         missing = int(frame[name].isna().sum())
-        if any(mark in name for mark in ("->", "#", ":", ",", '"')) or name != name.strip():
-            left_out[name] = "its name holds one of -> # : , and quotes; rename it"
+        marks = [mark for mark in ("->", "#", ":", ",", '"') if mark in name]
+        if marks:
+            left_out[name] = f"a graph file cannot write the {marks[0]} in its name; rename it"
         elif missing:
             left_out[name] = f"{missing:,} values are missing; fill them in or drop those rows"
         elif frame[name].nunique() <= 1:

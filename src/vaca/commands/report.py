@@ -12,6 +12,7 @@ from vaca.commands.common import (
     DoOption,
     ForceOption,
     ModelArgument,
+    busy,
     check_writable,
     columns_of,
     load_model,
@@ -76,15 +77,16 @@ def report(
         raise VacaError("--on, --level and --against belong to an intervention: add --do")
     table = read_table(data, source.schema_)
     held_out = held_out_rows(Path(model), data, table)
-    write_report(
-        source,
-        table,
-        out,
-        held_out=held_out,
-        question=question,
-        title=title or f"{Path(model).name}: a causal model of {data.name}",
-        seed=seed,
-    )
+    with busy("scoring and drawing"):
+        write_report(
+            source,
+            table,
+            out,
+            held_out=held_out,
+            question=question,
+            title=title or f"{Path(model).name}: a causal model of {data.name}",
+            seed=seed,
+        )
     note(f"wrote {out}; open it in a browser")
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +31,10 @@ from vaca.schema import Column, Columns, Kind, Schema
 from vaca.training import TrainConfig, train
 
 __all__ = ["CausalFlow"]
+
+#: Rows that go through the networks at once. With many more, every layer waits for memory of the
+#: system instead of using again what the layer before it has left.
+ROWS_AT_ONCE = 8192
 
 
 class CausalFlow(ColumnwiseEngine):
@@ -195,7 +199,7 @@ class CausalFlow(ColumnwiseEngine):
         )
         self.history_ = history.frame()
         chosen = flows.choose(held_out)
-        self._polish(chosen, values, jitter, penalties, generator)
+        self._polish(chosen, values, jitter, penalties, generator, progress is not False)
         self._flows = chosen.double().eval()
 
     def _polish(
@@ -205,6 +209,7 @@ class CausalFlow(ColumnwiseEngine):
         jitter: Tensor,
         penalties: list[float],
         generator: torch.Generator,
+        progress: bool,
     ) -> None:
         """Some small steps on the training rows after the early stop.
 
@@ -240,8 +245,8 @@ class CausalFlow(ColumnwiseEngine):
             validate=None,
             config=config,
             generator=generator,
-            progress=False,
-            label="CausalFlow",
+            progress=progress,
+            label="CausalFlow, last steps",
         )
 
     def _measure(self, rows: Columns) -> None:
@@ -301,8 +306,8 @@ class CausalFlow(ColumnwiseEngine):
         self, columns: list[str], x: Columns, rng: np.random.Generator | None
     ) -> dict[str, np.ndarray]:
         at = [self._names.index(c) for c in columns]
-        low, high = self._flows.numeric_noise(self._tensor(x).to(self.device), at)
-        low, high = low.cpu().numpy(), high.cpu().numpy()
+        ends = [self._flows.numeric_noise(rows, at) for rows in self._pieces(self._tensor(x))]
+        low, high = (torch.cat(parts).cpu().numpy() for parts in zip(*ends, strict=True))
         return {
             c: normal_between(low[:, k], high[:, k], rng)
             if self.schema_.kind(c) == "count"
@@ -315,8 +320,9 @@ class CausalFlow(ColumnwiseEngine):
         self, columns: list[str], u: dict[str, np.ndarray], x: Columns
     ) -> dict[str, np.ndarray]:
         at = [self._names.index(c) for c in columns]
-        noise = torch.from_numpy(np.stack([u[c] for c in columns], 1)).to(self.device)
-        values = self._flows.numeric_value(noise, self._tensor(x, len(noise)).to(self.device), at)
+        noise = torch.from_numpy(np.stack([u[c] for c in columns], 1))
+        pieces = zip(self._pieces(noise), self._pieces(self._tensor(x, len(noise))), strict=True)
+        values = torch.cat([self._flows.numeric_value(part, rows, at) for part, rows in pieces])
         result = {}
         for k, (j, column) in enumerate(zip(at, columns, strict=True)):
             value = values[:, k].cpu().numpy() * self._scale[j] + self._mean[j]
@@ -328,8 +334,14 @@ class CausalFlow(ColumnwiseEngine):
     @torch.no_grad()
     def _log_levels(self, columns: list[str], x: Columns, n: int) -> dict[str, np.ndarray]:
         at = [self._names.index(c) for c in columns]
-        tables = self._flows.log_levels(self._tensor(x, n).to(self.device), at)
-        return {c: t.cpu().numpy() for c, t in zip(columns, tables, strict=True)}
+        pieces = [self._flows.log_levels(rows, at) for rows in self._pieces(self._tensor(x, n))]
+        tables = zip(*pieces, strict=True)
+        return {c: torch.cat(t).cpu().numpy() for c, t in zip(columns, tables, strict=True)}
+
+    def _pieces(self, rows: Tensor) -> Iterator[Tensor]:
+        """Rows for the networks, a moderate number at a time."""
+        at_once = ROWS_AT_ONCE if torch.device(self.device).type == "cpu" else max(1, len(rows))
+        return (part.to(self.device) for part in rows.split(at_once))
 
     # ------------------------------------------------------------------ likelihood
 

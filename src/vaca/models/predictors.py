@@ -223,7 +223,7 @@ def choose_classifier(
             )
     if levels <= MAX_BOOSTED_LEVELS and len(x) >= 60:
         fits["boosted trees"] = lambda a, b: Trees.classification(a, b, levels)
-    if len(np.unique(y)) < 2:
+    if len(np.unique(y)) < 2 or not np.ptp(x, axis=0).any():  # nothing to tell, or to tell it from
         fits = {"frequencies": fits["frequencies"]}
     best: tuple[float, str] | None = None
     for name, fit in fits.items():

@@ -162,9 +162,11 @@ class Mechanisms(nn.Module):
             return weights if whole else weights[columns]
 
         mask = pick(self.mask).unsqueeze(2)
-        h = F.silu(torch.matmul(features, pick(self.w0) * mask) + pick(self.b0))
+        learning = torch.is_grad_enabled()  # gradients need the values before the non-linearity
+        h = torch.matmul(features, pick(self.w0) * mask).add_(pick(self.b0))
+        h = F.silu(h, inplace=not learning)
         for w, b in zip(self.ws, self.bs, strict=True):
-            h = F.silu(torch.baddbmm(pick(b), h, pick(w)))
+            h = F.silu(torch.baddbmm(pick(b), h, pick(w)), inplace=not learning)
         return h, torch.matmul(features, pick(self.skip) * mask)
 
     def _spline(
