@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
+import numpy as np
+import pandas as pd
 import pytest
 import torch
 from torch import nn
 
+import vaca
 from vaca.training import TrainConfig, TrainingError, train
 
 ROWS = 60
@@ -227,3 +230,21 @@ def test_a_loss_may_fill_the_gradients_itself():
 def test_settings_that_cannot_be_meant_are_refused(change, match):
     with pytest.raises(ValueError, match=match):
         replace(CONFIG, **change)
+
+
+@pytest.mark.parametrize(
+    ("engine", "planned"),
+    [
+        (vaca.VACA, {"steps": 10**7}),
+        (vaca.MultiCVAE, {"steps": 10**7}),
+        (vaca.CausalFlow, {"steps": 10**7, "polish_steps": 10**7}),
+        (vaca.CAREFL, {"epochs": 10**6}),
+    ],
+)
+def test_every_engine_that_trains_keeps_a_time_budget(engine, planned):
+    """Without one, these fits would go on for days."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})
+    graph = vaca.CausalGraph.from_edges([("a", "b")])
+    model = engine(graph, time_budget=0.3, **planned).fit(frame, progress=False)
+    assert len(model.sample(3, seed=0)) == 3

@@ -58,6 +58,7 @@ class LatentEngine(Engine, abc.ABC):
     grad_clip: float | None
     patience: int | None
     validate_every: int | None
+    time_budget: float | None
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -140,6 +141,7 @@ class LatentEngine(Engine, abc.ABC):
                 optimizer="adamw" if isinstance(net, ValueNetwork) else "adam",
                 beta2=0.99 if isinstance(net, ValueNetwork) else 0.999,
                 validate_every=self.validate_every or max(1, epochs // 50),
+                time_budget=self.time_budget,
             ),
             generator=draws,
             checkpoint=checkpoint,

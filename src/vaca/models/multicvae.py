@@ -50,6 +50,8 @@ class MultiCVAE(LatentEngine):
         Importance samples of the validation score.
     steps, epochs, batch_size, lr, weight_decay, schedule, ema, grad_clip, patience, validate_every
         See `vaca.training.TrainConfig`; ``steps`` counts if ``epochs`` is not given.
+    time_budget : float, optional
+        Seconds for training at most.
 
     References
     ----------
@@ -92,6 +94,7 @@ class MultiCVAE(LatentEngine):
         grad_clip: float | None = 10.0,
         patience: int | None = None,
         validate_every: int | None = None,
+        time_budget: float | None = None,
     ) -> None:
         self.graph = graph
         self.schema = schema
@@ -117,6 +120,7 @@ class MultiCVAE(LatentEngine):
         self.grad_clip = grad_clip
         self.patience = patience
         self.validate_every = validate_every
+        self.time_budget = time_budget
 
     @classmethod
     def paper(cls, name: str, graph: CausalGraph | None = None, **changes: Any) -> MultiCVAE:

@@ -93,6 +93,8 @@ class VACA(LatentEngine):
         Default: 0.5, decoupled from the gradient (values); the paper's 1.2e-6, part of it (states).
     epochs, batch_size, lr, schedule, ema, grad_clip, patience, validate_every
         See `vaca.training.TrainConfig`.
+    time_budget : float, optional
+        Seconds for training at most.
 
     Attributes
     ----------
@@ -154,6 +156,7 @@ class VACA(LatentEngine):
         grad_clip: float | None = 10.0,
         patience: int | None = None,
         validate_every: int | None = None,
+        time_budget: float | None = None,
     ) -> None:
         self.graph = graph
         self.schema = schema
@@ -191,6 +194,7 @@ class VACA(LatentEngine):
         self.grad_clip = grad_clip
         self.patience = patience
         self.validate_every = validate_every
+        self.time_budget = time_budget
 
     @classmethod
     def paper(cls, name: str, graph: CausalGraph | None = None, **changes: Any) -> VACA:
