@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 
@@ -101,10 +102,10 @@ def _ticks(low: float, high: float) -> list[float]:
     """Round numbers from low to high, about five.
 
     >>> _ticks(0, 13.1), _ticks(39, 90)
-    ([0.0, 5.0, 10.0], [40.0, 50.0, 60.0, 70.0, 80.0, 90.0])
+    ([0.0, 2.0, 4.0, 6.0, 8.0, 10.0, 12.0], [40.0, 50.0, 60.0, 70.0, 80.0, 90.0])
     """
     rough = (high - low) / 5
-    power = 10.0 ** np.floor(np.log10(rough))
+    power = 10.0 ** math.floor(math.log10(rough))
     step = min((k * power for k in (1, 2, 5, 10)), key=lambda size: abs(size - rough))
     first = int(np.ceil(low / step - 1e-9))
     last = int(np.floor(high / step + 1e-9))
