@@ -64,7 +64,8 @@ def _named(
     """A function of the parents side by side and u, as an equation whose inputs have names."""
 
     def named(**inputs: np.ndarray) -> np.ndarray:
-        return equation(np.column_stack([inputs[p] for p in parents]), inputs["u"])
+        u = inputs["u"]
+        return equation(np.column_stack([inputs[p] for p in parents]) if parents else u, u)
 
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     names = [inspect.Parameter(name, kind) for name in (*parents, "u")]
@@ -92,36 +93,49 @@ def random_scm(number: str) -> CausalModel:
     """A smooth SCM drawn at random by its number: 3 to 9 nodes, at most three parents each.
 
     A node is a sum of bent mixtures of its parents plus noise, normal or skewed, whose spread is
-    the same everywhere or depends smoothly on the parents.
+    the same everywhere or depends smoothly on the parents. Parents explain a third to two thirds
+    of a node: with more, an intervention asks for rows that data never hold.
     """
     rng = np.random.default_rng([int(_number(number, "random", low=0, high=1e9)), 11])
     nodes = [f"x{i}" for i in range(1, int(rng.integers(3, 10)) + 1)]
     equations: dict[str, Callable[..., np.ndarray]] = {}
     noise: dict[str, Distribution] = {}
+    rows: dict[str, np.ndarray] = {}  # drawn on the way, to know how far a node's parents move it
     for i, node in enumerate(nodes):
         wanted = int(rng.integers(1, min(i, 3) + 1)) if i else 0
         parents = [nodes[j] for j in sorted(rng.choice(i, wanted, replace=False))] if i else []
-        equations[node] = _smooth(parents, rng)
-        skewed = rng.random() < 0.3
-        noise[node] = Gamma(4, 0.5) if skewed else Normal(0, 1)
+        noise[node] = Gamma(4, 0.5) if rng.random() < 0.3 else Normal(0, 1)  # both of variance 1
+        u = noise[node].rvs(size=4000, random_state=rng)
+        equation = _smooth(np.column_stack([rows[p] for p in parents]), rng) if parents else _alone
+        rows[node] = equation(np.column_stack([rows[p] for p in parents]) if parents else u, u)
+        equations[node] = _named(parents, equation)
     return StructuralCausalModel(equations, noise, name=f"random-{number}")
 
 
-def _smooth(parents: list[str], rng: np.random.Generator) -> Callable[..., np.ndarray]:
-    """A random equation of a node: bent mixtures of its parents, and noise."""
-    if not parents:
-        return lambda u: u
-    bends, d = 4, len(parents)
-    mix = rng.normal(size=(d, bends)) / np.sqrt(d)
-    start, height = rng.normal(size=bends), rng.normal(size=bends)
-    slope = rng.normal(size=d) / np.sqrt(d)
+def _alone(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+    return u
+
+
+def _smooth(rows: np.ndarray, rng: np.random.Generator) -> Callable[..., np.ndarray]:
+    """A random equation of a node, given rows of its parents."""
+    centre, width = rows.mean(0), rows.std(0)
+    bends, d = 3, rows.shape[1]
+    mix, start, height = rng.normal(size=(d, bends)), rng.normal(size=bends), rng.normal(size=bends)
+    slope = rng.normal(size=d)
     varies = rng.normal(size=d) if rng.random() < 0.5 else np.zeros(d)
 
-    def equation(x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        level = x @ slope + np.tanh(x @ mix + start) @ height
-        return level + 0.5 * np.exp(0.5 * np.tanh(x @ varies)) * u
+    def level(x: np.ndarray) -> np.ndarray:
+        z = (x - centre) / width / np.sqrt(d)
+        return z @ slope + np.tanh(z @ mix + start) @ height
 
-    return _named(parents, equation)
+    share = rng.uniform(1 / 3, 2 / 3)
+    gain, rest = np.sqrt(share) / level(rows).std(), np.sqrt(1 - share)
+
+    def equation(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        spread = np.exp(0.5 * np.tanh((x - centre) / width @ varies / np.sqrt(d)))
+        return gain * level(x) + rest * spread * u
+
+    return equation
 
 
 FAMILIES: dict[str, Callable[[str], CausalModel]] = {
