@@ -59,8 +59,8 @@ WHY = {
     "a wider prior; ours follows the method.",
     "multicvae-paper": "The published MultiCVAE was scored in raw units.",
     "vaca-paper": "The network is the published one; its starting weights and what abduction keeps "
-    "are not (see [deviations](deviations.md)). Means are better or the same, and these spreads "
-    "are wider.",
+    "are not (see [deviations](deviations.md)). Its MMDs, means and CF MSE are better or the "
+    "same; these cells measure spread.",
     "flow": "In mgraph-nadd a parent turns the sign of the noise, which no data can show. In "
     "triangle-nlin x2 follows x1 closely, so that `do(x2)` asks for pairs that the data hardly "
     "have.",
