@@ -44,7 +44,9 @@ def _unseen_show(reports: Reports, options: Options) -> list[Table | Picture]:
         title="SCMs drawn at random",
         caption="Score / floor, protocol paper (CF MSE x100, whose floor is 0). 3 to 9 nodes, "
         "smooth equations, noise whose spread may depend on the parents; no setting was chosen "
-        "on them.",
+        "on them. Parents explain a third to two thirds of a node: with causes that are nearly "
+        "collinear (correlation 0.98) interventions leave the data, and Int. MMD of CausalFlow was "
+        "up to 6.4 times the floor.",
         head=("SCM", "Nodes", "Model", *TITLES.values()),
         rows=tuple(rows),
         names=3,
