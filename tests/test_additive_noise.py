@@ -11,7 +11,16 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 import vaca
 from tests.test_causal_flow import mixed_table
 from vaca.models.additive_noise import AdditiveNoise
-from vaca.models.predictors import Polynomial, Trees, choose_classifier, choose_regressor
+from vaca.models.predictors import (
+    Corrected,
+    Polynomial,
+    Splines,
+    Trees,
+    choose_classifier,
+    choose_regressor,
+    from_arrays,
+    to_arrays,
+)
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +114,7 @@ def test_levels_that_never_occur_are_never_likely():
     y = np.where(x[:, 0] > 0, 3, 1)
     for model in (
         Trees.classification(x, y, 5),
-        Polynomial.classification(x, y, 1, 5),
+        Polynomial.blank(x, 1).classify(x, y, 5),
         choose_classifier(x, y, 5, seed=0)[0],
     ):
         p = np.exp(log_softmax(model(x), axis=1))
@@ -118,9 +127,10 @@ def test_levels_that_never_occur_are_never_likely():
     [
         (lambda x: 2 * x[:, 0] - x[:, 1], "polynomial 1"),
         (lambda x: x[:, 0] * x[:, 1], "polynomial 2"),
+        (lambda x: np.sin(2 * x[:, 0]) + np.abs(x[:, 1]), "splines"),
         (lambda x: np.sign(x[:, 0]) * 2, "boosted trees"),
     ],
-    ids=["linear", "product", "step"],
+    ids=["linear", "product", "curves", "step"],
 )
 def test_the_suitable_regressor_is_chosen(truth, expected):
     rng = np.random.default_rng(0)
@@ -129,3 +139,26 @@ def test_the_suitable_regressor_is_chosen(truth, expected):
     _, residuals, name = choose_regressor(x, y, seed=0)
     assert name == expected
     assert residuals.std() == pytest.approx(0.2, abs=0.1)
+
+
+def test_splines_are_straight_beyond_the_data():
+    x = np.random.default_rng(0).normal(size=(500, 2))
+    model = Splines.blank(x).regress(x, np.sin(x[:, 0]) + x[:, 1] ** 2)
+    for along in (np.array([1.0, 0.0]), np.array([0.0, 1.0])):
+        far = model(np.outer([6.0, 7.0, 8.0, 9.0], along))[:, 0]
+        np.testing.assert_allclose(np.diff(far, n=2), 0.0, atol=1e-8)
+
+
+def test_curves_with_trees_go_on_where_a_combination_was_never_seen():
+    def truth(x):
+        return 3.0 * x[:, 0] + 2.0 * x[:, 1] + np.floor(2 * x[:, 2]) % 2  # steps: work for trees
+
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.integers(0, 2, (4000, 2)), rng.uniform(0, 2, (4000, 1))], 1)
+    x = x[x[:, 0] + x[:, 1] < 2]
+    y = truth(x)
+    unseen = np.array([[1.0, 1.0, 0.25], [1.0, 1.0, 0.75], [1.0, 1.0, 1.75]])
+    both, trees = Corrected.regression(x, y), Trees.regression(x, y)
+    assert np.abs(both(unseen)[:, 0] - truth(unseen)).max() < 0.2
+    assert np.abs(trees(unseen)[:, 0] - truth(unseen)).max() > 1.0
+    np.testing.assert_array_equal(from_arrays(to_arrays(both))(x), both(x))

@@ -16,7 +16,7 @@ from vaca.selection import PARTS, contest
 __all__ = ["CANDIDATES", "selection_scores"]
 
 #: What `auto` chooses from, in its order of preference, as recipes of the experiments.
-CANDIDATES = ("flow", "additive", "vaca", "carefl")
+CANDIDATES = ("additive", "flow", "vaca", "carefl")
 
 
 def selection_scores(run: Run) -> dict[str, Any]:

@@ -32,9 +32,10 @@ __all__ = ["AdditiveNoise"]
 class AdditiveNoise(ColumnwiseEngine):
     r"""Per column a scikit-learn regressor or classifier plus the empirical residual.
 
-    Regressors tried: ridge on polynomials of degree 1 to 3, gradient-boosted trees. Classifiers:
-    frequencies, logistic regression on polynomials of degree 1 and 2, gradient-boosted trees (up to
-    12 levels). The noise is drawn from residuals on rows that the regressor had not seen.
+    Regressors tried: ridge on polynomials of degree 1 to 3 and on splines, gradient-boosted trees,
+    and splines with trees for what they leave. Classifiers: frequencies, logistic regression on
+    polynomials of degree 1 and 2 and on splines, gradient-boosted trees (up to 12 levels). The
+    noise is drawn from residuals on rows that the regressor had not seen.
 
     Parameters
     ----------

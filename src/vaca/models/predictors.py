@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations_with_replacement
+from typing import TypeVar
 
 import numpy as np
 from scipy.special import log_softmax
@@ -19,17 +20,57 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import KFold
 
-__all__ = ["Polynomial", "Trees", "choose_classifier", "choose_regressor"]
+__all__ = ["Corrected", "Polynomial", "Splines", "Trees", "choose_classifier", "choose_regressor"]
 
 #: Polynomials with more terms than this are not tried.
 MAX_TERMS = 300
 #: Boosted classifiers grow trees for each level: beyond this many they are not tried.
 MAX_BOOSTED_LEVELS = 12
 FOLDS = 3
+#: Of a spline, at quantiles of its input.
+KNOTS = 8
+
+L = TypeVar("L", bound="_Linear")
 
 
 @dataclass
-class Polynomial:
+class _Linear:
+    """Linear in a design matrix of standardised inputs; a subclass says which."""
+
+    mean: np.ndarray
+    scale: np.ndarray
+    weights: np.ndarray  # (terms, outputs)
+    bias: np.ndarray  # (outputs,)
+
+    def design(self, x: np.ndarray) -> np.ndarray:
+        raise NotImplementedError
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.design(x) @ self.weights + self.bias
+
+    def regress(self: L, x: np.ndarray, y: np.ndarray) -> L:
+        """Ridge regression; its strength is chosen by leave-one-out."""
+        ridge = RidgeCV(alphas=np.logspace(-3, 3, 7)).fit(self.design(x), y)
+        self.weights = np.asarray(ridge.coef_, float).reshape(-1, 1)
+        self.bias = np.atleast_1d(np.asarray(ridge.intercept_, float))
+        return self
+
+    def classify(self: L, x: np.ndarray, y: np.ndarray, levels: int) -> L:
+        """Logistic regression; levels that never occur get a very low score."""
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
+            logistic = LogisticRegression(max_iter=200).fit(self.design(x), y)
+        weights, bias = logistic.coef_.T, logistic.intercept_
+        if len(logistic.classes_) == 2:  # scikit-learn keeps one score for two classes
+            weights = np.concatenate([np.zeros_like(weights), weights], 1)
+            bias = np.concatenate([[0.0], bias])
+        self.weights, self.bias = _spread(weights, bias, logistic.classes_, levels)
+        return self
+
+
+@dataclass
+class Polynomial(_Linear):
     r"""Linear in monomials: :math:`y = b + \sum_k w_k \prod_i z_i^{p_{ki}}`, z standardised.
 
     Inputs are cut to the range seen in training (widened by half a standard deviation) when the
@@ -37,18 +78,14 @@ class Polynomial:
 
     >>> import numpy as np
     >>> x = np.linspace(-1, 1, 50)[:, None]
-    >>> model = Polynomial.regression(x, x[:, 0] ** 2, degree=2)
+    >>> model = Polynomial.blank(x, degree=2).regress(x, x[:, 0] ** 2)
     >>> bool(np.allclose(model(x)[:, 0], x[:, 0] ** 2, atol=1e-2))
     True
     """
 
-    mean: np.ndarray
-    scale: np.ndarray
     low: np.ndarray
     high: np.ndarray
     terms: np.ndarray  # (terms, degree): which inputs are multiplied; -1: none
-    weights: np.ndarray  # (terms, outputs)
-    bias: np.ndarray  # (outputs,)
 
     def design(self, x: np.ndarray) -> np.ndarray:
         z = (x - self.mean) / self.scale
@@ -60,13 +97,10 @@ class Polynomial:
             product = product * z[:, self.terms[:, k]]
         return product
 
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        return self.design(x) @ self.weights + self.bias
-
     @classmethod
-    def _blank(cls, x: np.ndarray, degree: int) -> Polynomial:
-        mean, scale = x.mean(0), x.std(0)
-        scale = np.where(scale > 0, scale, 1.0)
+    def blank(cls, x: np.ndarray, degree: int) -> Polynomial:
+        """Monomials up to the degree, without weights yet."""
+        mean, scale = _standard(x)
         z = (x - mean) / scale
         terms = [
             [*combo, *[-1] * (degree - len(combo))]
@@ -74,31 +108,46 @@ class Polynomial:
             for combo in combinations_with_replacement(range(x.shape[1]), d)
         ]
         empty = np.zeros((len(terms), 1))
-        return cls(mean, scale, z.min(0) - 0.5, z.max(0) + 0.5, np.array(terms), empty, np.zeros(1))
+        ends = z.min(0) - 0.5, z.max(0) + 0.5
+        return cls(mean, scale, empty, np.zeros(1), *ends, np.array(terms))
+
+
+@dataclass
+class Splines(_Linear):
+    """A sum of smooth curves, one per input: natural cubic splines, straight beyond the data.
+
+    Without products of inputs it says what an input does also where the others have values that
+    were never seen with it.
+
+    >>> import numpy as np
+    >>> x = np.linspace(-3, 3, 400)[:, None]
+    >>> model = Splines.blank(x).regress(x, np.sin(x[:, 0]))
+    >>> bool(np.allclose(model(x)[:, 0], np.sin(x[:, 0]), atol=0.05))
+    True
+    """
+
+    inputs: np.ndarray  # (curves,) the input that is bent; all inputs enter as they are besides
+    knots: np.ndarray  # (curves, KNOTS)
+
+    def design(self, x: np.ndarray) -> np.ndarray:
+        z = (x - self.mean) / self.scale
+        parts = [z]
+        for i, knots in zip(self.inputs, self.knots, strict=True):
+            # Cubic beyond each knot; differences that are straight beyond the last.
+            cubes = np.maximum(z[:, [i]] - knots, 0.0) ** 3
+            bends = (cubes[:, :-1] - cubes[:, -1:]) / (knots[-1] - knots[:-1])
+            parts.append(bends[:, :-1] - bends[:, -1:])
+        return np.concatenate(parts, axis=1)
 
     @classmethod
-    def regression(cls, x: np.ndarray, y: np.ndarray, degree: int) -> Polynomial:
-        """Ridge regression; its strength is chosen by leave-one-out."""
-        model = cls._blank(x, degree)
-        ridge = RidgeCV(alphas=np.logspace(-3, 3, 7)).fit(model.design(x), y)
-        model.weights = np.asarray(ridge.coef_, float).reshape(-1, 1)
-        model.bias = np.atleast_1d(np.asarray(ridge.intercept_, float))
-        return model
-
-    @classmethod
-    def classification(cls, x: np.ndarray, y: np.ndarray, degree: int, levels: int) -> Polynomial:
-        """Logistic regression; levels that never occur get a very low score."""
-        model = cls._blank(x, degree)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-            logistic = LogisticRegression(max_iter=200).fit(model.design(x), y)
-        weights, bias = logistic.coef_.T, logistic.intercept_
-        if len(logistic.classes_) == 2:  # scikit-learn keeps one score for two classes
-            weights = np.concatenate([np.zeros_like(weights), weights], 1)
-            bias = np.concatenate([[0.0], bias])
-        model.weights, model.bias = _spread(weights, bias, logistic.classes_, levels)
-        return model
+    def blank(cls, x: np.ndarray) -> Splines:
+        """Knots at quantiles of the inputs, without weights yet."""
+        mean, scale = _standard(x)
+        z = (x - mean) / scale
+        knots = np.quantile(z, np.linspace(0.02, 0.98, KNOTS), axis=0).T
+        bent = np.flatnonzero((np.diff(knots, axis=1) > 1e-3).all(1))  # not levels, not counts
+        terms = x.shape[1] + len(bent) * (KNOTS - 2)
+        return cls(mean, scale, np.zeros((terms, 1)), np.zeros(1), bent, knots[bent])
 
 
 @dataclass
@@ -181,7 +230,27 @@ class Trees:
         )  # fmt: skip
 
 
-Predictor = Polynomial | Trees
+@dataclass
+class Corrected:
+    """Curves, and boosted trees for what they leave.
+
+    Trees alone answer for a combination of inputs that was never seen as for the nearest one that
+    was. Here the curves go on, and trees only add what data speak for.
+    """
+
+    curves: Splines
+    trees: Trees
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.curves(x) + self.trees(x)
+
+    @classmethod
+    def regression(cls, x: np.ndarray, y: np.ndarray) -> Corrected:
+        curves = Splines.blank(x).regress(x, y)
+        return cls(curves, Trees.regression(x, y - curves(x)[:, 0]))
+
+
+Predictor = Polynomial | Splines | Trees | Corrected
 Fit = Callable[[np.ndarray, np.ndarray], Predictor]
 
 
@@ -193,11 +262,12 @@ def choose_regressor(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[Predictor
     predictor, residuals (n,) on rows that the predictor had not seen, name
     """
     fits: dict[str, Fit] = {}
-    for degree in (1, 2, 3):
-        if _terms(x.shape[1], degree) <= min(MAX_TERMS, len(x) // 5) or degree == 1:
-            fits[f"polynomial {degree}"] = lambda a, b, d=degree: Polynomial.regression(a, b, d)
+    for degree in _degrees(x, 3):
+        fits[f"polynomial {degree}"] = lambda a, b, d=degree: Polynomial.blank(a, d).regress(a, b)
     if len(x) >= 60:
+        fits["splines"] = lambda a, b: Splines.blank(a).regress(a, b)
         fits["boosted trees"] = Trees.regression
+        fits["splines, then boosted trees"] = Corrected.regression
     best: tuple[float, str, np.ndarray] | None = None
     for name, fit in fits.items():
         residual = np.empty(len(x))
@@ -216,11 +286,12 @@ def choose_classifier(
 ) -> tuple[Predictor, str]:
     """The classifier with the lowest cross-validated log-loss; scores are unnormalised logs."""
     fits: dict[str, Fit] = {"frequencies": lambda a, b: _frequencies(a, b, levels)}
-    for degree in (1, 2):
-        if _terms(x.shape[1], degree) <= min(MAX_TERMS, len(x) // 5) or degree == 1:
-            fits[f"polynomial {degree}"] = lambda a, b, d=degree: Polynomial.classification(
-                a, b, d, levels
-            )
+    for degree in _degrees(x, 2):
+        fits[f"polynomial {degree}"] = lambda a, b, d=degree: Polynomial.blank(a, d).classify(
+            a, b, levels
+        )
+    if len(x) >= 60:
+        fits["splines"] = lambda a, b: Splines.blank(a).classify(a, b, levels)
     if levels <= MAX_BOOSTED_LEVELS and len(x) >= 60:
         fits["boosted trees"] = lambda a, b: Trees.classification(a, b, levels)
     if len(np.unique(y)) < 2 or not np.ptp(x, axis=0).any():  # nothing to tell, or to tell it from
@@ -242,16 +313,27 @@ def choose_classifier(
 
 def to_arrays(model: Predictor) -> dict[str, np.ndarray]:
     """The predictor as named arrays; see `from_arrays`."""
+    if isinstance(model, Corrected):
+        parts = {"curves": model.curves, "trees": model.trees}
+        return {f"{part}.{k}": v for part, own in parts.items() for k, v in to_arrays(own).items()}
     return {k: np.asarray(v) for k, v in vars(model).items()}
 
 
 def from_arrays(arrays: dict[str, np.ndarray]) -> Predictor:
     """The predictor of `to_arrays`."""
+    if "trees.threshold" in arrays:
+        curves, trees = (
+            {k.partition(".")[2]: v for k, v in arrays.items() if k.startswith(part)}
+            for part in ("curves.", "trees.")
+        )
+        return Corrected(Splines(**curves), Trees(**trees))
+    if "knots" in arrays:
+        return Splines(**arrays)
     return Trees(**arrays) if "threshold" in arrays else Polynomial(**arrays)
 
 
 def _frequencies(x: np.ndarray, y: np.ndarray, levels: int) -> Polynomial:
-    model = Polynomial._blank(x, 1)
+    model = Polynomial.blank(x, 1)
     counts = np.bincount(y, minlength=levels).astype(float)
     model.bias = np.log(np.maximum(counts, 1e-9))
     model.weights = np.zeros((len(model.terms), levels))
@@ -264,6 +346,17 @@ def _spread(
     wide, offset = np.zeros((len(weights), levels)), np.full(levels, -50.0)
     wide[:, classes], offset[classes] = weights, bias
     return wide, offset
+
+
+def _standard(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    scale = x.std(0)
+    return x.mean(0), np.where(scale > 0, scale, 1.0)
+
+
+def _degrees(x: np.ndarray, most: int) -> list[int]:
+    """Degrees of polynomials that are not too long for the rows; always 1."""
+    allowed = min(MAX_TERMS, len(x) // 5)
+    return [d for d in range(1, most + 1) if d == 1 or _terms(x.shape[1], d) <= allowed]
 
 
 def _terms(inputs: int, degree: int) -> int:
