@@ -54,7 +54,7 @@ class CausalFlow(ColumnwiseEngine):
     For each column two kinds of mechanism are trained side by side: a location-scale model, in
     which parents act through :math:`\mu` and :math:`s` and the spline is the same for all rows,
     and one in which the spline changes with the parents too. The second is taken where it predicts
-    held-out rows clearly better (by two standard errors).
+    held-out rows better by more than a standard error.
 
     Parameters
     ----------
