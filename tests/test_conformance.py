@@ -23,6 +23,9 @@ from vaca.errors import InterventionError, SchemaError, VacaError
 from vaca.model import CausalModel
 from vaca.scm import Normal, StructuralCausalModel
 
+# Interventions on these SCMs often combine causes as no row does: see test_overlap.py.
+pytestmark = pytest.mark.filterwarnings("ignore::vaca.errors.SupportWarning")
+
 ROWS = 400
 # Engines set to train in a second: what is tested here holds for any weights.
 QUICK: dict[str, Callable[..., Any]] = {

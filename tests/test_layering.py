@@ -22,7 +22,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("dot",),
     ("graph",),
     ("schema",),
-    ("intervention", "answers"),
+    ("intervention", "answers", "overlap"),
     ("comparison", "settings", "tables"),
     ("model",),
     ("streaming",),

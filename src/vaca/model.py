@@ -104,7 +104,7 @@ class CausalModel(abc.ABC):
                 ]
             )
         frame = self.schema_.decode(x, index=pd.RangeIndex(n))
-        outside = intervention.outside_support(x)
+        outside = self._outside(intervention, x)
         if outside:
             frame.attrs["outside_support"] = outside
             warn_outside_support(outside)
@@ -179,9 +179,17 @@ class CausalModel(abc.ABC):
             names = [*(name or "row" for name in index.names), "draw"]
             index = pd.MultiIndex.from_frame(labels, names=names)
         result = CounterfactualFrame(self.schema_.decode(answer, index=index))
-        result.outside_support = intervention.outside_support(answer)
+        result.outside_support = self._outside(intervention, answer)
         warn_outside_support(result.outside_support)
         return result
+
+    def _outside(self, intervention: Intervention, x: Columns) -> list[str]:
+        """A sentence for each way in which the answer `x` leaves the data."""
+        return intervention.outside_support(x) + self._unseen(intervention, x)
+
+    def _unseen(self, intervention: Intervention, x: Columns) -> list[str]:
+        """A sentence for each pair of causes that the data never combine so; see `Engine`."""
+        return []
 
     def effect(
         self,

@@ -21,6 +21,7 @@ from safetensors.numpy import save as save_arrays
 import vaca
 from vaca.errors import NotFittedError, VacaError
 from vaca.graph import CausalGraph
+from vaca.overlap import Overlap
 from vaca.schema import Column, Schema
 
 if TYPE_CHECKING:
@@ -74,6 +75,7 @@ def save(
         "parameters": _plain_parameters(model),
         "graph": json.loads(model.graph.to_json()),
         "schema": model.schema_.to_dict(),
+        "overlap": model.overlap_.to_dict(),
         "rows": model.n_rows_,
         "history": model.history_.to_dict(orient="list"),
         "sha256": hashlib.sha256(arrays).hexdigest(),
@@ -141,6 +143,7 @@ def load(path: str | Path) -> Any:
         parameters = _restore_parameters(about["parameters"])
         model = getattr(importlib.import_module(ENGINES[engine]), engine)(graph, **parameters)
         model.schema_ = Schema.from_dict(about["schema"])
+        model.overlap_ = Overlap.from_dict(about["overlap"])
         model.n_rows_ = about["rows"]
         model.history_ = pd.DataFrame(about["history"])
         model._set_state(arrays)

@@ -579,7 +579,7 @@ def plot_effects(
     what = f"effect on {outcomes.pop()}" if len(outcomes) == 1 else "effect"
     ax.set_xlabel(f"{what}, with its {100 * level:g} % interval", fontsize=9)
     if any(effect.outside_support for effect in named.values()):
-        ax.set_title("* hollow: outside the data's range", loc="right", fontsize=8)
+        ax.set_title("* hollow: outside the data", loc="right", fontsize=8)
     for side in ("right", "top", "left"):
         ax.spines[side].set_visible(False)
     return ax

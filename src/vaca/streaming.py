@@ -37,11 +37,14 @@ class Streamed:
         Rows written.
     outside : dict of str to int
         Intervened column -> answers whose value lies outside the range of the training data.
+    unseen : list of str
+        What the first piece says of causes that the data never combine so.
     """
 
     rows: int = 0
     written: int = 0
     outside: dict[str, int] = field(default_factory=dict)
+    unseen: list[str] = field(default_factory=list)
 
 
 def stream_counterfactuals(
@@ -142,11 +145,8 @@ def counterfactual_chunks(
         raise VacaError("a summary is over draws: give a number of draws, for example --draws 200")
     tally = Streamed() if tally is None else tally
     flagged = _can_leave_support(model, do)
-    intervened = [
-        c
-        for node in Intervention.parse(do, model.graph, model.schema_).nodes
-        for c in model.graph.columns(node)
-    ]
+    intervention = Intervention.parse(do, model.graph, model.schema_)
+    intervened = [c for node in intervention.nodes for c in model.graph.columns(node)]
     base = np.random.SeedSequence().generate_state(1)[0] if seed is None else seed
     size = max(1, chunk // (draws or 1))
     for number, facts in enumerate(reader.chunks(size)):
@@ -155,6 +155,8 @@ def counterfactual_chunks(
             answer = model.counterfactual(
                 facts, do, draws=draws, seed=_piece_seed(int(base), number)
             )
+        if number == 0:
+            tally.unseen = model._unseen(intervention, model.schema_.encode(answer))
         outside = _outside(model, answer, intervened, tally)
         frame = _flat(answer, draws, summary)
         if flagged:

@@ -102,6 +102,8 @@ def counterfactual(
             f"vaca: warning: {count:,} of {tally.rows * (draws or 1):,} answers set {name!r} "
             f"outside the range of the data, {column.low:g} to {column.high:g}: extrapolation"
         )
+    for sentence in tally.unseen:
+        note(f"vaca: warning: {sentence}: extrapolation")
     if plot is not None:
         _plot(source, factual, change, draws, seed, row, plot)
 

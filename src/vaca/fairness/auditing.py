@@ -16,6 +16,8 @@ counterfactual fairness", AAAI 2019.
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,7 +25,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.errors import SchemaError, VacaError
+from vaca.errors import SchemaError, SupportWarning, VacaError
 from vaca.fairness.decomposition import (
     DIRECT,
     TOTAL,
@@ -211,7 +213,7 @@ class _Run:
     parts: list[Part]
     seed: int
     part_draws: int | None = None
-    outside: list[str] = field(default_factory=list)
+    outside: dict[str, str] = field(default_factory=dict)
     beyond: dict[str, int] = field(default_factory=dict)  # column -> twins outside its range
     twins_seen: int = 0
 
@@ -225,10 +227,14 @@ class _Run:
         """The rows under do(S = setting), with the columns that the graph does not name."""
         x = {c: v[rows] for c, v in self.x.items()}
         do = self.who.do(setting, x, self.model.graph, self.model)
-        answer = self.model.counterfactual(
-            self.given[list(self.x)].iloc[rows], do, draws=draws, seed=seed
-        )
-        self.outside += [s for s in answer.outside_support if s not in self.outside]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SupportWarning)  # among the audit's own warnings
+            answer = self.model.counterfactual(
+                self.given[list(self.x)].iloc[rows], do, draws=draws, seed=seed
+            )
+        for sentence in answer.outside_support:
+            # Blocks of rows differ in the figures: say it once, as the first of them does.
+            self.outside.setdefault(re.sub(r"\b\d[\d.]*", "", sentence), sentence)
         repeated = np.repeat(rows, draws or 1)
         result = pd.DataFrame(answer).reset_index(drop=True)
         for c in self.factual.columns:
@@ -479,7 +485,7 @@ def _caveats(
             f"In this graph {', '.join(who.nodes)} has causes of its own ({', '.join(parents)}). "
             "They are left as they are when the attribute is changed."
         )
-    found += [f"{sentence}: an extrapolation." for sentence in run.outside]
+    found += [f"{sentence}: an extrapolation." for sentence in run.outside.values()]
     for c, count in run.beyond.items():
         share = count / run.twins_seen
         if share >= 0.005:

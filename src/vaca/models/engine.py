@@ -13,7 +13,9 @@ from sklearn.base import BaseEstimator
 
 from vaca.errors import NotFittedError, SchemaError, VacaError
 from vaca.graph import CausalGraph
+from vaca.intervention import Intervention
 from vaca.model import CausalModel
+from vaca.overlap import Overlap
 from vaca.schema import Column, Columns, Kind, Schema, as_frame
 
 #: Fewer rows than this teach a model nothing.
@@ -33,6 +35,8 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
     ----------
     schema_ : Schema
         The kind, levels and observed range of every column.
+    overlap_ : Overlap
+        Which combinations of causes the data hold.
     n_rows_ : int
         Training rows.
     history_ : DataFrame
@@ -42,6 +46,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
     graph: CausalGraph
     schema: Schema | Mapping[str, Kind | Column] | None
     seed: int
+    overlap_: Overlap = Overlap({}, {})  # nothing is known before `fit`
     n_rows_: int
     history_: pd.DataFrame
 
@@ -82,11 +87,12 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
             )
         schema = self._choose_schema(frame)
         train = schema.encode(frame)
+        overlap = Overlap.of(train, self.graph, schema)
         if validation is None:
             train, held_out = _split(train, len(frame), self.seed)
         else:
             held_out = schema.encode(validation)
-        self.schema_ = schema
+        self.schema_, self.overlap_ = schema, overlap
         self.n_rows_ = len(next(iter(train.values())))
         self.history_ = pd.DataFrame()
         try:
@@ -114,6 +120,9 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         from vaca.persistence import save
 
         save(self, path, overwrite=overwrite)
+
+    def _unseen(self, intervention: Intervention, x: Columns) -> list[str]:
+        return self.overlap_.sentences(x, self.graph, list(intervention.parts))
 
     # ------------------------------------------------------------------ for subclasses
 

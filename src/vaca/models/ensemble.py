@@ -125,7 +125,7 @@ class Ensemble(Engine):
             schema=first.schema,
             seed=first.seed,
         )
-        result.schema_ = first.schema_
+        result.schema_, result.overlap_ = first.schema_, first.overlap_
         result.n_rows_ = first.n_rows_
         result.members_ = models
         result.history_ = _histories(models)
@@ -178,7 +178,7 @@ class Ensemble(Engine):
         members = []
         for k in range(self.members):
             member = family(self.graph, schema=self.schema, seed=self.seed + k, **settings)
-            member.schema_ = self.schema_
+            member.schema_, member.overlap_ = self.schema_, self.overlap_
             member.n_rows_ = self.n_rows_
             member.history_ = pd.DataFrame()
             members.append(member)
