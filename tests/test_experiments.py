@@ -306,6 +306,42 @@ def test_dask_loses_a_worker_and_no_run(tmp_path, cluster):
     assert len(list(mark.iterdir())) == starts
 
 
+def test_dask_waits_for_a_result_that_was_lost_after_it_was_finished(tmp_path, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+
+    class Lost:
+        """A future whose worker died between its end and our question: it is done again."""
+
+        status = "pending"
+
+        def __init__(self, key, task, *arguments):
+            self.key, self.task, self.arguments = key, task, arguments
+
+        def exception(self):
+            return None
+
+        def result(self):
+            return self.task(*self.arguments)
+
+    class Client:
+        def __init__(self, *_, **__):
+            pass
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            pass
+
+        def submit(self, task, *arguments, key, **_):
+            return Lost(key, task, *arguments)
+
+    monkeypatch.setattr(distributed, "Client", Client)
+    monkeypatch.setattr(distributed, "as_completed", iter)
+    outcome = run_all([small()], Store(tmp_path), scheduler="tcp://somewhere:1")
+    assert outcome.done == [small()] and not outcome.failed
+
+
 def test_dask_without_a_scheduler_says_so(tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
 

@@ -303,10 +303,11 @@ def run_dask(runs: Sequence[Run], scheduler: str, watcher: Watcher) -> Answers:
             watcher.started(run)
         try:
             for future in as_completed(list(pending.values())):
-                if future.status == "finished":
+                try:
+                    # Finished; or lost since with the worker that held it, and done again.
                     result = future.result()
-                else:  # its workers died too often
-                    result = _died(str(future.exception()))
+                except Exception as error:  # never the run's own: its workers died too often
+                    result = _died(str(error))
                 del pending[future.key]
                 yield tasks[future.key], result
         finally:
