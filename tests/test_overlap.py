@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import warnings
 
 import numpy as np
@@ -104,6 +105,16 @@ def test_overlap_is_saved_with_a_model(model, tmp_path):
     with pytest.warns(SupportWarning):
         again = loaded.sample(200, do={"x2": 0.0}, seed=0)
     assert again.attrs["outside_support"] == own.attrs["outside_support"]
+
+
+def test_a_model_saved_without_overlap_still_answers(model, tmp_path):
+    model.save(tmp_path / "m")
+    file = tmp_path / "m" / "model.json"
+    about = json.loads(file.read_text())
+    del about["overlap"]
+    file.write_text(json.dumps(about))
+    frame = vaca.load(tmp_path / "m").sample(200, do={"x2": 0.0}, seed=0)
+    assert (frame["x2"] == 0.0).all() and "outside_support" not in frame.attrs
 
 
 def test_overlap_of_an_ensemble():

@@ -143,7 +143,8 @@ def load(path: str | Path) -> Any:
         parameters = _restore_parameters(about["parameters"])
         model = getattr(importlib.import_module(ENGINES[engine]), engine)(graph, **parameters)
         model.schema_ = Schema.from_dict(about["schema"])
-        model.overlap_ = Overlap.from_dict(about["overlap"])
+        if "overlap" in about:  # not in models saved before there was one
+            model.overlap_ = Overlap.from_dict(about["overlap"])
         model.n_rows_ = about["rows"]
         model.history_ = pd.DataFrame(about["history"])
         model._set_state(arrays)
