@@ -42,7 +42,7 @@ class Overlap:
     edges : dict of array
         Where the ranges of a numeric column end; none for levels.
     unseen : dict of array
-        For (node, one cause, other cause) a table of booleans, cells of the one by the other's.
+        For two columns with a common effect a table of booleans, cells of the one by the other's.
 
     Examples
     --------
@@ -59,36 +59,30 @@ class Overlap:
     """
 
     edges: Mapping[str, np.ndarray]
-    unseen: Mapping[tuple[str, str, str], np.ndarray]
+    unseen: Mapping[tuple[str, str], np.ndarray]
 
     @classmethod
     def of(cls, rows: Columns, graph: CausalGraph, schema: Schema) -> Overlap:
         """Look at the rows of a table, encoded."""
         n = len(next(iter(rows.values())))
         ranges = int(min(RANGES, np.sqrt(n / EXPECTED)))
-        pairs = {
-            (node, one, other)
-            for node in graph.nodes
-            for one, other in combinations(
-                [c for parent in graph.parents(node) for c in graph.columns(parent)], 2
-            )
-        }
+        pairs = _pairs(graph)
         edges: dict[str, np.ndarray] = {}
         cells: dict[str, np.ndarray] = {}
-        for column in {c for _, *both in pairs for c in both}:
+        for column in {column for pair in pairs for column in pair}:
             if not schema[column].discrete:
                 inner = np.linspace(0, 1, ranges + 1)[1:-1]
                 edges[column] = np.unique(np.quantile(rows[column], inner))
             cells[column] = _cells(rows[column], edges.get(column))
         unseen = {}
-        for node, one, other in sorted(pairs):
+        for one, other in pairs:
             shape = cells[one].max() + 1, cells[other].max() + 1
             count = np.zeros(shape)
             np.add.at(count, (cells[one], cells[other]), 1.0)
             expected = np.outer(count.sum(1), count.sum(0)) / n
             empty = (count == 0) & (expected >= EXPECTED)
             if empty.any():
-                unseen[node, one, other] = empty
+                unseen[one, other] = empty
         return cls(edges, unseen)
 
     def to_dict(self) -> dict[str, Any]:
@@ -105,7 +99,7 @@ class Overlap:
         """The overlap of `to_dict`."""
         return cls(
             {column: np.array(edges) for column, edges in found["edges"].items()},
-            {(node, a, b): np.array(empty, bool) for node, a, b, empty in found["unseen"]},
+            {(one, other): np.array(empty, bool) for one, other, empty in found["unseen"]},
         )
 
     def sentences(self, rows: Columns, graph: CausalGraph, do: Collection[str]) -> list[str]:
@@ -117,11 +111,12 @@ class Overlap:
         below = {node for done in do for node in graph.descendants(done)} - set(do)
         fixed = {column for node in do for column in graph.columns(node)}
         stays = set(rows) - {column for node in below for column in graph.columns(node)}
-        effects: dict[tuple[str, str], list[str]] = {}
-        for node, one, other in self.unseen:
-            if node not in do and {one, other} & fixed and {one, other} <= stays:
-                effects.setdefault((one, other), []).append(node)
-        shares = {pair: self._share(rows, nodes[0], *pair) for pair, nodes in effects.items()}
+        effects = {
+            pair: [node for node in nodes if node not in do]
+            for pair, nodes in _pairs(graph).items()
+            if pair in self.unseen and set(pair) & fixed and set(pair) <= stays
+        }
+        shares = {pair: self._share(rows, *pair) for pair, nodes in effects.items() if nodes}
         return [
             f"do on {', '.join(map(repr, do))}: {100 * shares[pair]:.0f} % of the rows combine "
             f"{pair[0]!r} and {pair[1]!r}, causes of {', '.join(map(repr, effects[pair]))}, "
@@ -130,12 +125,22 @@ class Overlap:
             if shares[pair] >= SHARE
         ]
 
-    def _share(self, rows: Columns, node: str, one: str, other: str) -> float:
+    def _share(self, rows: Columns, one: str, other: str) -> float:
         """Of the rows, how many are in unseen cells of the pair."""
-        empty = self.unseen[node, one, other]
+        empty = self.unseen[one, other]
         a, b = (_cells(rows[c][:ROWS], self.edges.get(c)) for c in (one, other))
         known = (a < empty.shape[0]) & (b < empty.shape[1])  # else a level without rows
         return float(np.mean(empty[a[known], b[known]])) if known.any() else 0.0
+
+
+def _pairs(graph: CausalGraph) -> dict[tuple[str, str], list[str]]:
+    """Two columns -> the nodes that both act on."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for node in graph.nodes:
+        causes = {column for parent in graph.parents(node) for column in graph.columns(parent)}
+        for pair in combinations([c for c in graph.all_columns if c in causes], 2):
+            found.setdefault(pair, []).append(node)
+    return found
 
 
 def _cells(values: np.ndarray, edges: np.ndarray | None) -> np.ndarray:

@@ -16,7 +16,6 @@ counterfactual fairness", AAAI 2019.
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -213,7 +212,7 @@ class _Run:
     parts: list[Part]
     seed: int
     part_draws: int | None = None
-    outside: dict[str, str] = field(default_factory=dict)
+    outside: dict[str, list[str]] = field(default_factory=dict)  # setting -> sentences
     beyond: dict[str, int] = field(default_factory=dict)  # column -> twins outside its range
     twins_seen: int = 0
 
@@ -232,9 +231,8 @@ class _Run:
             answer = self.model.counterfactual(
                 self.given[list(self.x)].iloc[rows], do, draws=draws, seed=seed
             )
-        for sentence in answer.outside_support:
-            # Blocks of rows differ in the figures: say it once, as the first of them does.
-            self.outside.setdefault(re.sub(r"\b\d[\d.]*", "", sentence), sentence)
+        # The first rows speak for all: later ones would only say it with other figures.
+        self.outside.setdefault(setting.label, answer.outside_support)
         repeated = np.repeat(rows, draws or 1)
         result = pd.DataFrame(answer).reset_index(drop=True)
         for c in self.factual.columns:
@@ -485,7 +483,8 @@ def _caveats(
             f"In this graph {', '.join(who.nodes)} has causes of its own ({', '.join(parents)}). "
             "They are left as they are when the attribute is changed."
         )
-    found += [f"{sentence}: an extrapolation." for sentence in run.outside.values()]
+    for label, sentences in run.outside.items():
+        found += [f"{sentence} (to {label}): an extrapolation." for sentence in sentences]
     for c, count in run.beyond.items():
         share = count / run.twins_seen
         if share >= 0.005:

@@ -7,6 +7,7 @@ numbers as the fitted one.
 
 from __future__ import annotations
 
+import abc
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -34,7 +35,7 @@ L = TypeVar("L", bound="_Linear")
 
 
 @dataclass
-class _Linear:
+class _Linear(abc.ABC):
     """Linear in a design matrix of standardised inputs; a subclass says which."""
 
     mean: np.ndarray
@@ -42,8 +43,9 @@ class _Linear:
     weights: np.ndarray  # (terms, outputs)
     bias: np.ndarray  # (outputs,)
 
+    @abc.abstractmethod
     def design(self, x: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """The matrix (n, terms) in which the predictor is linear."""
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return self.design(x) @ self.weights + self.bias
