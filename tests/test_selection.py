@@ -102,3 +102,12 @@ def test_a_wrong_name_is_explained():
         vaca.auto(frame, graph, engines=["Flow"])
     with pytest.raises(vaca.VacaError, match="no engines"):
         vaca.auto(frame, graph, engines=[])
+
+
+def test_a_score_without_time_is_one_round(monkeypatch):
+    truth = vaca.scms.load("chain-lin")
+    rows = truth.sample(100, seed=1)
+    hurried = score(truth, rows, seed=2, time_budget=0.0)
+    assert hurried != score(truth, rows, seed=2)
+    monkeypatch.setattr("vaca.selection.REPEATS", 1)
+    assert hurried == score(truth, rows, seed=2)
