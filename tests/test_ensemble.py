@@ -89,7 +89,7 @@ def test_no_intervention_gives_the_factual_back(model):
 
 def test_what_do_cannot_reach_stays(model):
     before = model.sample(100, seed=1)
-    with pytest.warns(vaca.SupportWarning, match="combine 'y' and 'x'"):
+    with pytest.warns(vaca.SupportWarning, match="combine 'x' and 'y'"):
         after = model.sample(100, {"y": 0.0}, seed=1)
     pd.testing.assert_series_equal(before["x"], after["x"])
     assert (after["y"] == 0.0).all()
