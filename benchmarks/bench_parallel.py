@@ -6,7 +6,7 @@ import tempfile
 import time
 
 from _record import finish, record
-from vaca.experiments import Run, Store, run_all
+from vaca.reproduction import Run, Store, run_all
 
 RUNS = 20
 BAR = 0.6

@@ -12,11 +12,10 @@ from _record import finish, record
 REPEATS = 25
 BARS = {"vaca --help": 2.0}
 PEER = "import typer, rich"
+RUN = "from vaca.commands.app import main; main()"
 CASES = {
-    "vaca --help": "import sys; sys.argv[1:] = ['--help']; from vaca.cli import main; main()",
-    "vaca sample --help": (
-        "import sys; sys.argv[1:] = ['sample', '--help']; from vaca.cli import main; main()"
-    ),
+    "vaca --help": f"import sys; sys.argv[1:] = ['--help']; {RUN}",
+    "vaca sample --help": f"import sys; sys.argv[1:] = ['sample', '--help']; {RUN}",
     "import vaca": "import vaca",
 }
 

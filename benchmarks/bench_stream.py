@@ -29,8 +29,8 @@ import torch
 
 import vaca
 from _record import finish, record
-from vaca.streaming import CHUNK, sample_chunks, stream_counterfactuals
-from vaca.tables import TableWriter
+from vaca.model.streaming import CHUNK, sample_chunks, stream_counterfactuals
+from vaca.table.files import TableWriter
 
 SPEED, MEMORY = 50_000, 2.0
 DO = {"age": vaca.Shift(5), "gender": 1}

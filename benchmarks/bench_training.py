@@ -30,9 +30,9 @@ from torch_geometric.nn import MessagePassing
 
 import vaca
 from _record import finish, record
-from vaca.models.layout import Layout
-from vaca.nn import objectives
-from vaca.nn.state_network import StateNetwork
+from vaca.engines.layout import Layout
+from vaca.engines.nn import objectives
+from vaca.engines.nn.state_network import StateNetwork
 
 ROWS, HELD_OUT, BATCH, K = 5000, 2500, 1000, 100
 BAR = 15.0

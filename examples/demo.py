@@ -20,8 +20,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import vaca
-from vaca.report import Question, write_report
-from vaca.scoring import holdout_scores, joint_scores
+from vaca.evaluation.heldout import holdout_scores, joint_scores
+from vaca.show.report import Question, write_report
 
 #: Seconds of training; the whole walk stays under two minutes.
 BUDGET = 30.0

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer.main
 
-from vaca.cli import app
+from vaca.commands.app import app
 
 
 def markdown() -> str:

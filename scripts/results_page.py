@@ -13,8 +13,8 @@ import json
 import re
 from pathlib import Path
 
-from vaca.experiments import page as experiments_page
-from vaca.experiments.run import Store
+from vaca.reproduction import page as experiments_page
+from vaca.reproduction.run import Store
 
 ROOT = Path(__file__).parents[1]
 RUNS = Store(ROOT / "results" / "runs")

@@ -7,7 +7,7 @@ import signal
 import time
 from pathlib import Path
 
-from vaca.model import CausalModel
+from vaca.model.causal_model import CausalModel
 
 
 class Blind(CausalModel):

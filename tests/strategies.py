@@ -7,7 +7,7 @@ import pandas as pd
 from hypothesis import strategies as st
 
 from vaca import CausalGraph
-from vaca.schema import Schema
+from vaca.table.schema import Schema
 
 
 @st.composite

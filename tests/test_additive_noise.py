@@ -10,8 +10,8 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 
 import vaca
 from tests.test_causal_flow import mixed_table
-from vaca.models.additive_noise import AdditiveNoise
-from vaca.models.predictors import (
+from vaca.engines.additive_noise import AdditiveNoise
+from vaca.engines.predictors import (
     Corrected,
     Polynomial,
     Splines,

@@ -10,8 +10,8 @@ import pandas as pd
 import pytest
 
 import vaca
-from vaca.distributions import Bernoulli, Normal
 from vaca.fairness import charts
+from vaca.scm.distributions import Bernoulli, Normal
 
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
 VOID = {"meta", "link", "br", "hr", "img", "input"}

@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 import vaca
-from vaca.cli import run
+from vaca.commands.app import run
 
 GRAPH = "sex -> income\nage -> income\nincome -> loan\nchildren -> loan\n"
 ROWS = 60
@@ -272,7 +272,7 @@ def test_a_byte_order_mark_and_semicolons_are_no_problem(folder, capsys):
 
 
 def test_ctrl_c_during_a_query_leaves_nothing(folder, capsys, monkeypatch):
-    from vaca.model import CausalModel
+    from vaca.model.causal_model import CausalModel
 
     real, calls = CausalModel.counterfactual, []
 
@@ -284,7 +284,7 @@ def test_ctrl_c_during_a_query_leaves_nothing(folder, capsys, monkeypatch):
 
     monkeypatch.setattr(CausalModel, "counterfactual", stop)
     monkeypatch.setattr(
-        "vaca.streaming.counterfactual_chunks.__kwdefaults__", {**CHUNKS, "chunk": 20}
+        "vaca.model.streaming.counterfactual_chunks.__kwdefaults__", {**CHUNKS, "chunk": 20}
     )
     before = everything(folder)
     assert run(f"{CF} --do age=40 --out taken.csv --force".split()) == 130
@@ -294,7 +294,7 @@ def test_ctrl_c_during_a_query_leaves_nothing(folder, capsys, monkeypatch):
 
 
 def _chunk_defaults():
-    from vaca.streaming import counterfactual_chunks
+    from vaca.model.streaming import counterfactual_chunks
 
     return dict(counterfactual_chunks.__kwdefaults__)
 

@@ -9,7 +9,7 @@ import torch
 
 import vaca
 from tests.test_causal_flow import mixed_table
-from vaca.models.carefl import CAREFL, PAPER_SIZES
+from vaca.engines.carefl import CAREFL, PAPER_SIZES
 
 
 @pytest.fixture(scope="module")

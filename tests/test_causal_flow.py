@@ -8,10 +8,10 @@ import pytest
 import torch
 
 import vaca
-from vaca import training
-from vaca.models.causal_flow import CausalFlow
-from vaca.models.columnwise import gumbel_noise, normal_between, threshold_noise
-from vaca.nn.mechanisms import Head, Mechanisms
+from vaca.engines import training
+from vaca.engines.causal_flow import CausalFlow
+from vaca.engines.columnwise import gumbel_noise, normal_between, threshold_noise
+from vaca.engines.nn.mechanisms import Head, Mechanisms
 
 
 def mixed_table(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, vaca.CausalGraph]:

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 import vaca
-from vaca.cli import run
+from vaca.commands.app import run
 from vaca.errors import VacaError, VacaWarning
 
 COMMANDS = [
@@ -83,7 +83,7 @@ def test_proposed_commands_can_be_typed_whatever_the_names(tmp_path, capsys, mon
 
 
 def test_every_command_is_covered_by_the_help_test(capsys):
-    from vaca.cli import app
+    from vaca.commands.app import app
 
     names = {info.name or info.callback.__name__ for info in app.registered_commands}
     names |= {group.name for group in app.registered_groups}
@@ -327,7 +327,7 @@ def test_ctrl_c_on_the_real_process(tmp_path):
 
 
 def test_the_installed_script_pipes():
-    code = "import sys; from vaca.cli import main; main()"
+    code = "import sys; from vaca.commands.app import main; main()"
     command = f"{sys.executable} -c '{code}' sample triangle-nlin -n 200000 --seed 1 | head -n 2"
     result = subprocess.run(
         ["bash", "-o", "pipefail", "-c", command], capture_output=True, text=True, check=False

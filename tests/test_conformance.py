@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 import vaca
 from tests.strategies import dags, tables
 from vaca.errors import InterventionError, SchemaError, VacaError
-from vaca.model import CausalModel
-from vaca.scm import Normal, StructuralCausalModel
+from vaca.model.causal_model import CausalModel
+from vaca.scm.structural import Normal, StructuralCausalModel
 
 # Interventions on these SCMs often combine causes as no row does: see test_overlap.py.
 pytestmark = pytest.mark.filterwarnings("ignore::vaca.errors.SupportWarning")

@@ -6,7 +6,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from vaca.nn.disjoint import AGGREGATORS, DisjointLayer, DisjointLinear, DisjointMLP, aggregate
+from vaca.engines.nn.disjoint import (
+    AGGREGATORS,
+    DisjointLayer,
+    DisjointLinear,
+    DisjointMLP,
+    aggregate,
+)
 
 # A chain with a shortcut and a lonely node, with self-loops: 0 -> 1 -> 2, 0 -> 2, 3.
 EDGES = torch.tensor([[0, 1, 0, 0, 1, 2, 3], [1, 2, 2, 0, 1, 2, 3]])

@@ -61,7 +61,7 @@ def commands(code: str) -> list[str]:
 
 
 def run_command(command: str) -> None:
-    from vaca.cli import run
+    from vaca.commands.app import run
 
     words = shlex.split(command)
     if words[0] != "vaca":

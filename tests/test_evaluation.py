@@ -12,8 +12,8 @@ import vaca
 from vaca import scms
 from vaca.errors import VacaError
 from vaca.evaluation import METRICS, evaluate
-from vaca.model import CausalModel
-from vaca.schema import Column, Schema
+from vaca.model.causal_model import CausalModel
+from vaca.table.schema import Column, Schema
 
 CHEAP = {"rows": 400, "resamples": 1, "factuals": 200}
 

@@ -9,22 +9,22 @@ import io
 import numpy as np
 import pytest
 
-from vaca.cli import run as vaca
+from vaca.commands.app import run as vaca
 from vaca.errors import VacaError
 from vaca.evaluation import METRICS
-from vaca.experiments import page
-from vaca.experiments.catalogue import EXPERIMENTS
-from vaca.experiments.choosing import CANDIDATES
-from vaca.experiments.experiment import Options, parse_seeds, write_outputs
-from vaca.experiments.fairness import CLASSIFIERS, LEARNERS, MEASURES, split
-from vaca.experiments.fairness_tables import aims_reached
-from vaca.experiments.figures import Picture
-from vaca.experiments.paper import RESULT_MODELS, SCMS
-from vaca.experiments.run import Run, Store
-from vaca.experiments.scores import best_published, compare, published, results_table
-from vaca.experiments.studies import edits_of
-from vaca.experiments.tables import Cell, Table, to_csv, to_html, to_latex, to_markdown
-from vaca.experiments.truths import load_truth
+from vaca.reproduction import page
+from vaca.reproduction.catalogue import EXPERIMENTS
+from vaca.reproduction.choosing import CANDIDATES
+from vaca.reproduction.experiment import Options, parse_seeds, write_outputs
+from vaca.reproduction.fairness import CLASSIFIERS, LEARNERS, MEASURES, split
+from vaca.reproduction.fairness_tables import aims_reached
+from vaca.reproduction.figures import Picture
+from vaca.reproduction.paper import RESULT_MODELS, SCMS
+from vaca.reproduction.run import Run, Store
+from vaca.reproduction.scores import best_published, compare, published, results_table
+from vaca.reproduction.studies import edits_of
+from vaca.reproduction.tables import Cell, Table, to_csv, to_html, to_latex, to_markdown
+from vaca.reproduction.truths import load_truth
 
 
 def made_up(run: Run) -> dict:

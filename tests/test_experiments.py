@@ -14,13 +14,13 @@ from pathlib import Path
 import pytest
 
 from vaca.errors import VacaError
-from vaca.experiments.catalogue import EXPERIMENTS
-from vaca.experiments.execute import _floors, execute
-from vaca.experiments.experiment import Options
-from vaca.experiments.recipes import edit_graph, recipe
-from vaca.experiments.run import Run, Store
-from vaca.experiments.runner import Watcher, attempt, run_all
-from vaca.experiments.truths import load_truth
+from vaca.reproduction.catalogue import EXPERIMENTS
+from vaca.reproduction.execute import _floors, execute
+from vaca.reproduction.experiment import Options
+from vaca.reproduction.recipes import edit_graph, recipe
+from vaca.reproduction.run import Run, Store
+from vaca.reproduction.runner import Watcher, attempt, run_all
+from vaca.reproduction.truths import load_truth
 
 BLIND = "tests.experiment_models:blind"
 SMALL = {
@@ -177,7 +177,7 @@ def test_local_run_whose_process_is_killed_starts_again(tmp_path, deaths, surviv
 
 SCRIPT = """
 import sys
-from vaca.experiments import Run, Store, run_all
+from vaca.reproduction import Run, Store, run_all
 if __name__ == "__main__":
     small = dict(train=200, validation=50, factuals=50, rows=200, resamples=1, protocols=("paper",))
     blind = "tests.experiment_models:blind"

@@ -10,11 +10,11 @@ from sklearn.model_selection import cross_val_score
 
 import vaca
 from vaca import fairness
-from vaca.distributions import Bernoulli, Categorical, Normal
 from vaca.errors import SchemaError, VacaError
 from vaca.fairness.comparison import changed_graphs
 from vaca.fairness.decomposition import EXACT_PARTS, Part, shapley_shares
 from vaca.fairness.predictor import as_predictor
+from vaca.scm.distributions import Bernoulli, Categorical, Normal
 
 
 def make_scm():
@@ -619,7 +619,7 @@ def saved(tmp_path_factory, scm, training):
 
 
 def test_command_writes_a_report(saved, capsys):
-    from vaca.cli import run
+    from vaca.commands.app import run
 
     arguments = ["audit", saved / "model", saved / "people.csv", "--sensitive", "sex"]
     arguments += ["--target", "paid", "--positive", "yes", "--draws", "3"]
@@ -633,7 +633,7 @@ def test_command_writes_a_report(saved, capsys):
 
 
 def test_command_audits_a_function_of_a_file(saved, capsys):
-    from vaca.cli import run
+    from vaca.commands.app import run
 
     (saved / "scoring.py").write_text("def score(frame):\n    return (frame['income'] > 0) * 1.0\n")
     arguments = ["audit", saved / "model", saved / "people.csv", "--sensitive", "sex"]
@@ -651,7 +651,7 @@ def test_command_audits_a_function_of_a_file(saved, capsys):
 
 @pytest.mark.usefixtures("brief_mitigations")
 def test_command_compares_engines_and_predictors(saved, capsys, monkeypatch):
-    from vaca.cli import run
+    from vaca.commands.app import run
 
     for name in ("CausalFlow", "VACA"):  # as they are they would train for a minute
         monkeypatch.setattr(vaca, name, partial(getattr(vaca, name), steps=5), raising=False)
@@ -679,7 +679,7 @@ def test_command_compares_engines_and_predictors(saved, capsys, monkeypatch):
     ],
 )
 def test_command_refuses(saved, capsys, extra, message):
-    from vaca.cli import run
+    from vaca.commands.app import run
 
     arguments = ["audit", saved / "model", saved / "people.csv", "--sensitive", "sex", *extra]
     assert run([str(a) for a in arguments]) == 2

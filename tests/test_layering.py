@@ -15,57 +15,43 @@ import vaca
 
 PACKAGE = Path(__file__).parents[1] / "src" / "vaca"
 
-# Lowest first. A line may hold several modules: they do not import one another.
-# A package is one layer; its files may import one another as long as there is no cycle.
+# Lowest first. A line may hold several rooms: they do not import one another.
+# A room is one layer; its files may import one another as long as there is no cycle.
 LAYERS: list[tuple[str, ...]] = [
     ("errors",),
-    ("dot",),
     ("graph",),
-    ("schema",),
-    ("intervention", "answers", "overlap"),
-    ("comparison", "settings", "tables"),
+    ("table",),
     ("model",),
-    ("streaming",),
-    ("distributions", "inversion"),
-    ("equations",),
     ("scm",),
-    ("scms",),
-    ("nn",),
-    ("training",),
-    ("models",),
-    ("persistence",),
-    ("metrics",),
-    ("evaluation", "selection"),
-    ("scoring",),
+    ("evaluation",),
+    ("engines",),
+    ("show",),
     ("fairness",),
     ("datasets",),
     ("interop",),
-    ("experiments",),
-    ("plotting",),
-    ("report",),
+    ("reproduction",),
     ("commands",),
-    ("cli",),
     ("__init__", "__main__"),
 ]
 # A method may hand over to a higher layer, by an import inside the method: it is how
 # `graph.plot()` reaches the pictures without the graph depending on them.
-SHORTCUTS = {("graph", "plotting"), ("model", "plotting"), ("models", "persistence")}
+SHORTCUTS = {("graph", "show"), ("model", "show")}
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 
 def module_name(path: Path) -> str:
-    """'vaca.models.flow' for src/vaca/models/flow.py; 'vaca.models' for its __init__."""
+    """'vaca.engines.flow' for src/vaca/models/flow.py; 'vaca.engines' for its __init__."""
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 2 else parts)
 
 
-# What a name of the façade leads to: 'vaca.Shift' is in 'vaca.intervention'.
+# What a name of the façade leads to: 'vaca.Shift' is in 'vaca.model.intervention'.
 FACADE = {f"vaca.{name}": f"vaca.{home}" for name, home in vaca._HOME.items()}
 MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def layer(module: str) -> str:
-    """'models' for 'vaca.models.flow'; '__init__' for the package itself."""
+    """'models' for 'vaca.engines.flow'; '__init__' for the package itself."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
 
@@ -173,8 +159,9 @@ def test_import_vaca_is_light():
 @pytest.mark.parametrize("arguments", [["--help"], ["sample", "--help"], ["--version"]])
 def test_command_line_help_is_light(arguments):
     loaded = loaded_after(
-        "import sys, vaca.cli\n"
+        "import sys, vaca.commands.app\n"
         f"sys.argv = ['vaca', *{arguments!r}]\n"
-        "try:\n    vaca.cli.main()\nexcept SystemExit as stop:\n    assert not stop.code, stop.code"
+        "try:\n    vaca.commands.app.main()\n"
+        "except SystemExit as stop:\n    assert not stop.code, stop.code"
     )
     assert not loaded & HEAVY

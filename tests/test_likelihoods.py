@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 import torch
 
-from vaca.nn.likelihoods import (
+from vaca.engines.nn.likelihoods import (
     COMPONENTS,
     Discrete,
     DiscreteLikelihood,
     posterior_gumbel,
     truncated_logistic,
 )
-from vaca.nn.monotone import Increasing, identity_parameters, parameter_count
+from vaca.engines.nn.monotone import Increasing, identity_parameters, parameter_count
 
 GENERATOR = torch.Generator().manual_seed(0)
 COLUMNS = [

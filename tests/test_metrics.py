@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from vaca import metrics
+from vaca.evaluation import metrics
 
 
 def slow_mmd(x: np.ndarray, y: np.ndarray) -> float:

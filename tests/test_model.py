@@ -12,7 +12,7 @@ import scipy.stats
 import vaca
 from vaca import CausalGraph, Column, Schema, Shift
 from vaca.errors import InterventionError, SchemaError, SupportWarning, VacaError
-from vaca.model import CHUNK, CausalModel
+from vaca.model.causal_model import CHUNK, CausalModel
 
 
 class Known(CausalModel):
@@ -138,7 +138,7 @@ def test_series_is_aligned_with_the_factual_index() -> None:
 
 def test_chunks_do_not_change_the_answer(monkeypatch) -> None:
     whole = MODEL.counterfactual(FACTUAL, {"a": Shift(1.0)})
-    monkeypatch.setattr("vaca.model.CHUNK", 7)
+    monkeypatch.setattr("vaca.model.causal_model.CHUNK", 7)
     assert MODEL.counterfactual(FACTUAL, {"a": Shift(1.0)}).equals(whole)
     plain = MODEL.sample(30, do={"a": 1.0}, seed=0)
     policy = MODEL.sample(30, do={"a": lambda frame: 1.0}, seed=0)

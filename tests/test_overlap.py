@@ -11,7 +11,7 @@ import pytest
 
 import vaca
 from vaca.errors import SupportWarning
-from vaca.overlap import SHARE, Overlap
+from vaca.model.support import SHARE, Overlap
 
 GRAPH = vaca.CausalGraph.from_edges([("x1", "x2"), ("x1", "x3"), ("x2", "x3"), ("x3", "x4")])
 
@@ -126,7 +126,7 @@ def test_overlap_of_an_ensemble():
 
 
 def test_overlap_is_said_of_a_file(model, tmp_path):
-    from vaca.streaming import stream_counterfactuals
+    from vaca.model.streaming import stream_counterfactuals
 
     table(0.05, 3000).to_csv(tmp_path / "rows.csv", index=False)
     out = tmp_path / "out.csv"

@@ -12,10 +12,10 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 
 import vaca
-from vaca import plotting
-from vaca.answers import CounterfactualFrame, Effect
 from vaca.errors import GraphError, VacaError
-from vaca.plotting import (
+from vaca.model.answers import CounterfactualFrame, Effect
+from vaca.show import plotting
+from vaca.show.plotting import (
     plot_densities,
     plot_effects,
     plot_graph,

@@ -10,7 +10,7 @@ import pytest
 
 import vaca
 from vaca.errors import VacaError
-from vaca.report import Question, default_effects, report_html, write_report
+from vaca.show.report import Question, default_effects, report_html, write_report
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 browser_test = pytest.mark.skipif(
@@ -92,7 +92,7 @@ def test_no_rows(model):
 def test_it_is_written_whole_or_not_at_all(model, tmp_path, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("precious")
-    monkeypatch.setattr("vaca.report.report_html", lambda *a, **k: 1 / 0)
+    monkeypatch.setattr("vaca.show.report.report_html", lambda *a, **k: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         write_report(model, table(), path)
     assert path.read_text() == "precious"

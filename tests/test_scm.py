@@ -10,9 +10,9 @@ import pytest
 from scipy import stats
 
 import vaca
-from vaca.inversion import solve_noise
-from vaca.model import CHUNK
-from vaca.scm import (
+from vaca.model.causal_model import CHUNK
+from vaca.scm.inversion import solve_noise
+from vaca.scm.structural import (
     AbductionError,
     Bernoulli,
     Categorical,

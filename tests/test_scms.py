@@ -17,8 +17,8 @@ import pandas as pd
 import pytest
 
 import vaca
-from vaca.model import _generators
-from vaca.scm import AbductionError
+from vaca.model.causal_model import _generators
+from vaca.scm.structural import AbductionError
 
 Row = dict[str, float]
 Reference = tuple[

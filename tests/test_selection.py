@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import vaca
-from vaca.models.additive_noise import AdditiveNoise
-from vaca.selection import score
+from vaca.engines.additive_noise import AdditiveNoise
+from vaca.engines.selection import score
 
 
 class Deaf(AdditiveNoise):
@@ -109,5 +109,5 @@ def test_a_score_without_time_is_one_round(monkeypatch):
     rows = truth.sample(100, seed=1)
     hurried = score(truth, rows, seed=2, time_budget=0.0)
     assert hurried != score(truth, rows, seed=2)
-    monkeypatch.setattr("vaca.selection.REPEATS", 1)
+    monkeypatch.setattr("vaca.engines.selection.REPEATS", 1)
     assert hurried == score(truth, rows, seed=2)

@@ -9,8 +9,13 @@ import pytest
 
 import vaca
 from vaca.errors import SupportWarning, VacaError
-from vaca.streaming import Streamed, counterfactual_chunks, sample_chunks, stream_counterfactuals
-from vaca.tables import TableReader, TableWriter, complete, read_table, write_table
+from vaca.model.streaming import (
+    Streamed,
+    counterfactual_chunks,
+    sample_chunks,
+    stream_counterfactuals,
+)
+from vaca.table.files import TableReader, TableWriter, complete, read_table, write_table
 
 FRAME = pd.DataFrame(
     {

@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 import vaca
-from vaca.training import TrainConfig, TrainingError, train
+from vaca.engines.training import TrainConfig, TrainingError, train
 
 ROWS = 60
 

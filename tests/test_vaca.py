@@ -10,13 +10,13 @@ import pytest
 import torch
 
 import vaca
+from vaca.engines.layout import Layout
+from vaca.engines.nn import objectives
+from vaca.engines.nn.likelihoods import Discrete
+from vaca.engines.nn.state_network import StateNetwork
+from vaca.engines.nn.value_network import ValueNetwork, depth_layers
+from vaca.engines.vaca import VACA
 from vaca.errors import VacaError, VacaWarning
-from vaca.models.layout import Layout
-from vaca.models.vaca import VACA
-from vaca.nn import objectives
-from vaca.nn.likelihoods import Discrete
-from vaca.nn.state_network import StateNetwork
-from vaca.nn.value_network import ValueNetwork, depth_layers
 
 # A chain 0 -> 1 -> 2 -> 3 with the shortcut 0 -> 3: shortest paths of 1 or 2, longest of 3.
 PARENTS = [[], [0], [1], [0, 2]]

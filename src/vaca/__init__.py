@@ -16,63 +16,75 @@ __version__ = "0.1.0"
 # Names are looked up on first use, so that `import vaca` stays quick and loads neither torch nor
 # pandas before they are needed.
 _HOME = {
-    "CausalGraph": "graph",
-    "CausalModel": "model",
-    "Column": "schema",
-    "Schema": "schema",
-    "Shift": "intervention",
-    "Effect": "answers",
-    "CounterfactualFrame": "answers",
-    "StructuralCausalModel": "scm",
+    "CausalGraph": "graph.dag",
+    "CausalModel": "model.causal_model",
+    "Column": "table.schema",
+    "Schema": "table.schema",
+    "Shift": "model.intervention",
+    "Effect": "model.answers",
+    "CounterfactualFrame": "model.answers",
+    "StructuralCausalModel": "scm.structural",
     "VacaError": "errors",
     "VacaWarning": "errors",
     "SupportWarning": "errors",
-    "VACA": "models.vaca",
-    "MultiCVAE": "models.multicvae",
-    "CAREFL": "models.carefl",
-    "CausalFlow": "models.causal_flow",
-    "AdditiveNoise": "models.additive_noise",
-    "Ensemble": "models.ensemble",
-    "auto": "selection",
-    "load": "persistence",
-    "save": "persistence",
+    "VACA": "engines.vaca",
+    "MultiCVAE": "engines.multicvae",
+    "CAREFL": "engines.carefl",
+    "CausalFlow": "engines.causal_flow",
+    "AdditiveNoise": "engines.additive_noise",
+    "Ensemble": "engines.ensemble",
+    "auto": "engines.selection",
+    "load": "engines.persistence",
+    "save": "engines.persistence",
     "evaluate": "evaluation",
     "audit": "fairness",
 }
-_MODULES = (
-    "datasets",
-    "evaluation",
-    "experiments",
-    "fairness",
-    "interop",
-    "metrics",
-    "plotting",
-    "report",
-    "scms",
-)
+_MODULES = {
+    "datasets": "datasets",
+    "distributions": "scm.distributions",
+    "evaluation": "evaluation",
+    "fairness": "fairness",
+    "interop": "interop",
+    "metrics": "evaluation.metrics",
+    "plot": "show.plotting",
+    "report": "show.report",
+    "reproduction": "reproduction",
+    "scm": "scm",
+    "scms": "scm.library",
+}
 
-__all__ = [*_HOME, *_MODULES, "plot", "__version__"]
+__all__ = [*_HOME, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
-    from vaca import plotting as plot
-    from vaca import scms
-    from vaca.answers import CounterfactualFrame, Effect
+    from vaca import datasets, evaluation, fairness, interop, reproduction, scm
+    from vaca.engines.additive_noise import AdditiveNoise
+    from vaca.engines.carefl import CAREFL
+    from vaca.engines.causal_flow import CausalFlow
+    from vaca.engines.ensemble import Ensemble
+    from vaca.engines.multicvae import MultiCVAE
+    from vaca.engines.persistence import load, save
+    from vaca.engines.selection import auto
+    from vaca.engines.vaca import VACA
     from vaca.errors import SupportWarning, VacaError, VacaWarning
-    from vaca.graph import CausalGraph
-    from vaca.intervention import Shift
-    from vaca.model import CausalModel
-    from vaca.persistence import load, save
-    from vaca.schema import Column, Schema
-    from vaca.scm import StructuralCausalModel
+    from vaca.evaluation import evaluate, metrics
+    from vaca.fairness import audit
+    from vaca.graph.dag import CausalGraph
+    from vaca.model.answers import CounterfactualFrame, Effect
+    from vaca.model.causal_model import CausalModel
+    from vaca.model.intervention import Shift
+    from vaca.scm import distributions
+    from vaca.scm import library as scms
+    from vaca.scm.structural import StructuralCausalModel
+    from vaca.show import plotting as plot
+    from vaca.show import report
+    from vaca.table.schema import Column, Schema
 
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
         return getattr(importlib.import_module(f"vaca.{_HOME[name]}"), name)
     if name in _MODULES:
-        return importlib.import_module(f"vaca.{name}")
-    if name == "plot":
-        return importlib.import_module("vaca.plotting")
+        return importlib.import_module(f"vaca.{_MODULES[name]}")
     raise AttributeError(f"module 'vaca' has no attribute {name!r}")
 
 

@@ -1,6 +1,6 @@
 """`python -m vaca` is the command line."""
 
-from vaca.cli import main
+from vaca.commands.app import main
 
 if __name__ == "__main__":
     main()

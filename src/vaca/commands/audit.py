@@ -15,7 +15,7 @@ from vaca.errors import VacaError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vaca.model import CausalModel
+    from vaca.model.causal_model import CausalModel
 
 
 def audit(
@@ -112,7 +112,7 @@ def audit(
     if out is not None and out.suffix.lower() not in (".html", ".htm"):
         raise VacaError(f"--out {out}: the report is a web page; end its name in .html")
     source = load_model(model)
-    from vaca.tables import read_table
+    from vaca.table.files import read_table
 
     table = read_table(data)
     if target is not None and target not in table.columns:

@@ -16,7 +16,7 @@ from vaca.errors import InterventionError, VacaError, did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vaca.model import CausalModel
+    from vaca.model.causal_model import CausalModel
 
 ModelArgument = Annotated[
     str,
@@ -66,7 +66,7 @@ PlotOption = Annotated[
 
 def load_model(name: str) -> CausalModel:
     """Give the SCM of that name, or the model saved in that folder."""
-    from vaca import scms
+    from vaca.scm import library as scms
 
     if name in scms.names():
         return scms.load(name)
@@ -131,7 +131,7 @@ def check_out(path: Path | None, force: bool) -> None:
     """Refuse an output that cannot be written before any work is done."""
     if path is None:
         return
-    from vaca.tables import table_format
+    from vaca.table.files import table_format
 
     table_format(path)
     check_writable(path, force)
@@ -175,7 +175,7 @@ def check_plot(path: Path | None, force: bool) -> None:
 def draw(picture: Any, path: Path | None) -> None:
     """Write a picture, if one was asked for."""
     if path is not None:
-        from vaca.plotting import save_picture
+        from vaca.show.plotting import save_picture
 
         note(f"drew {save_picture(picture, path)}")
 
@@ -260,7 +260,7 @@ def write_table(
         except BrokenPipeError:  # `vaca sample ... | head` closes the pipe early
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return
-    from vaca.tables import write_table as write
+    from vaca.table.files import write_table as write
 
     write(table, path, index=index)
     note(f"wrote {len(table):,} rows to {path}")

@@ -77,8 +77,8 @@ def counterfactual(
         raise VacaError("--summary is over draws: add for example --draws 200")
     source = load_model(model)
     change = parse_do(do, source)
-    from vaca.streaming import Streamed, counterfactual_chunks, open_factual
-    from vaca.tables import TableWriter
+    from vaca.model.streaming import Streamed, counterfactual_chunks, open_factual
+    from vaca.table.files import TableWriter
 
     reader = open_factual(source, factual, keep or ())
     options: dict[str, Any] = {"draws": draws, "summary": summary, "seed": seed, "keep": keep or ()}
@@ -124,8 +124,8 @@ def _plot(
     import warnings
 
     from vaca.errors import SupportWarning
-    from vaca.plotting import plot_person, with_levels
-    from vaca.streaming import open_factual
+    from vaca.model.streaming import open_factual
+    from vaca.show.plotting import plot_person, with_levels
 
     first = next(open_factual(model, factual).chunks(max(2000, row + 1)))
     if row >= len(first):

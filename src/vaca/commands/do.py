@@ -62,9 +62,9 @@ def do(
     names = names or [c for c in source.schema_ if c not in still]
     with busy("drawing rows"):
         before, after = source.sample(n, seed=seed), source.sample(n, change, seed=seed)
-    from vaca.answers import do_label
-    from vaca.comparison import compare
-    from vaca.schema import Schema
+    from vaca.model.answers import do_label
+    from vaca.table.contrast import compare
+    from vaca.table.schema import Schema
 
     shown = Schema({name: source.schema_[name] for name in source.schema_ if name in names})
     table = compare(before, after, shown, paired=True)
@@ -79,7 +79,7 @@ def do(
     if out is not None:
         write_table(after, out)
     if plot is not None:
-        from vaca.plotting import plot_population, with_levels
+        from vaca.show.plotting import plot_population, with_levels
 
         labels = ("as is", f"do({do_label(change)})")
         tables = (with_levels(t, source.schema_) for t in (before, after))

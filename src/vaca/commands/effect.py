@@ -25,8 +25,8 @@ from vaca.commands.common import (
 from vaca.errors import InterventionError, VacaError, did_you_mean
 
 if TYPE_CHECKING:
-    from vaca.answers import Effect
-    from vaca.model import CausalModel
+    from vaca.model.answers import Effect
+    from vaca.model.causal_model import CausalModel
 
 
 def effect(
@@ -87,7 +87,7 @@ def effect(
         raise InterventionError("say what is done, for example --do age=40")
     rows = None
     if given is not None:
-        from vaca.tables import read_table
+        from vaca.table.files import read_table
 
         rows = read_table(given, source.schema_)
     levels = outcome_levels(source, outcomes, level)
@@ -102,7 +102,7 @@ def effect(
     if out is not None:
         write_table(effect_table(found), out)
     if plot is not None:
-        from vaca.plotting import plot_effects
+        from vaca.show.plotting import plot_effects
 
         draw(plot_effects(found), plot)
 
@@ -137,7 +137,7 @@ def effect_table(effects: list[Effect]) -> Any:
     """One row per effect, as --out keeps them."""
     import pandas as pd
 
-    from vaca.answers import do_label
+    from vaca.model.answers import do_label
 
     rows = []
     for one in effects:

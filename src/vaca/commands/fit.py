@@ -23,7 +23,7 @@ from vaca.errors import VacaError, did_you_mean
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vaca.graph import CausalGraph
+    from vaca.graph.dag import CausalGraph
 
 #: What --engine may name, and the class that it stands for.
 ENGINES = {
@@ -134,7 +134,7 @@ def fit(
     cause = _graph(options["graph"])
     kinds = _kinds(options["schema"], cause)
     build = _builder(options, settings, cause, kinds)
-    from vaca.tables import check_numbers, read_table
+    from vaca.table.files import check_numbers, read_table
 
     table = read_table(data)
     check_numbers(table[[c for c in table.columns if c in cause.all_columns]], but=kinds)
@@ -143,12 +143,12 @@ def fit(
     model = _fitted(build, train)
     with busy("scoring on the rows held out"):
         scores, joint = _scores(model, train, held_out, options["seed"])
-    from vaca.persistence import save
+    from vaca.engines.persistence import save
 
     save(model, target, notes={NOTES: _notes(data, table, options, scores, joint)})
     _show_result(model, scores, joint, target, data)
     if plot is not None:
-        from vaca.plotting import plot_history
+        from vaca.show.plotting import plot_history
 
         draw(plot_history(model.history_), plot)
 
@@ -158,7 +158,7 @@ def fit(
 
 def _options(given: dict[str, Any], config: Path | None) -> tuple[dict[str, Any], dict[str, Any]]:
     """Command line over config over defaults; and the engine's settings."""
-    from vaca.settings import read_config, read_toml
+    from vaca.table.toml import read_config, read_toml
 
     options, settings = dict(DEFAULTS), {}
     if config is not None:
@@ -227,7 +227,7 @@ def _target(out: Path, force: bool) -> Path:
 
 
 def _graph(path: Path) -> CausalGraph:
-    from vaca.graph import CausalGraph
+    from vaca.graph.dag import CausalGraph
 
     path = Path(path)
     if not path.exists():
@@ -241,7 +241,7 @@ def _kinds(path: Path | None, graph: CausalGraph) -> dict[str, Any]:
     """The kinds that a schema file sets; it may also speak of columns that the graph leaves out."""
     if path is None:
         return {}
-    from vaca.settings import read_schema
+    from vaca.table.toml import read_schema
 
     return {k: v for k, v in read_schema(path).items() if k in graph.all_columns}
 
@@ -341,7 +341,7 @@ def split(table: pd.DataFrame, share: float, seed: int) -> tuple[pd.DataFrame, p
     """Rows to learn from, and rows held out for scoring."""
     import numpy as np
 
-    from vaca.models.engine import MIN_ROWS
+    from vaca.engines.engine import MIN_ROWS
 
     if len(table) < MIN_ROWS + 2:
         raise VacaError(
@@ -357,7 +357,7 @@ def split(table: pd.DataFrame, share: float, seed: int) -> tuple[pd.DataFrame, p
 
 
 def _fitted(build: Any, train: pd.DataFrame) -> Any:
-    from vaca.training import TrainingError
+    from vaca.engines.training import TrainingError
 
     try:
         model = build(train)
@@ -367,7 +367,7 @@ def _fitted(build: Any, train: pd.DataFrame) -> Any:
 
 
 def _scores(model: Any, train: Any, held_out: Any, seed: int) -> tuple[Any, dict[str, float]]:
-    from vaca.scoring import holdout_scores, joint_scores
+    from vaca.evaluation.heldout import holdout_scores, joint_scores
 
     scores = holdout_scores(model, held_out, train, seed=seed)
     return scores, joint_scores(model, held_out, train, seed=seed)
@@ -409,7 +409,7 @@ def _show_plan(
     import warnings
 
     from vaca.errors import VacaWarning
-    from vaca.schema import Schema
+    from vaca.table.schema import Schema
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VacaWarning)  # the fit says it, once

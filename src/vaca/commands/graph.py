@@ -11,7 +11,7 @@ from vaca.commands.common import ForceOption, check_writable, note
 from vaca.errors import VacaError
 
 if TYPE_CHECKING:
-    from vaca.graph import CausalGraph
+    from vaca.graph.dag import CausalGraph
 
 app = typer.Typer(
     help="Look at a causal graph.",
@@ -91,8 +91,8 @@ def drawing(graph: CausalGraph) -> list[str]:
 
 
 def _load(file: str) -> CausalGraph:
-    from vaca import scms
-    from vaca.graph import CausalGraph
+    from vaca.graph.dag import CausalGraph
+    from vaca.scm import library as scms
 
     path = Path(file)
     if not path.exists():

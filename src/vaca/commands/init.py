@@ -13,7 +13,7 @@ from vaca.errors import SchemaError, VacaError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vaca.schema import Column
+    from vaca.table.schema import Column
 
 DataArgument = Annotated[
     Path,
@@ -56,8 +56,8 @@ def init(
     """
     from shlex import quote
 
-    from vaca.settings import schema_text
-    from vaca.tables import complete, read_table
+    from vaca.table.files import complete, read_table
+    from vaca.table.toml import schema_text
 
     frame = read_table(data)
     graph_file, schema_file = folder / "graph.txt", folder / "schema.toml"
@@ -69,7 +69,7 @@ def init(
     if not columns:
         reason = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
         raise VacaError(f"{data}: no column can be used ({reason})")
-    from vaca.schema import Schema
+    from vaca.table.schema import Schema
 
     names = list(columns)
     shown = [*names, "a", "b", "c"][:3] if len(names) >= 3 else ["a", "b", "c"]
@@ -95,9 +95,9 @@ def describe(frame: pd.DataFrame) -> tuple[dict[str, Column], dict[str, str]]:
     """What each column was taken for, and why some cannot be used."""
     import warnings
 
-    from vaca.graph import CausalGraph
-    from vaca.schema import Schema
-    from vaca.tables import check_numbers
+    from vaca.graph.dag import CausalGraph
+    from vaca.table.files import check_numbers
+    from vaca.table.schema import Schema
 
     columns: dict[str, Column] = {}
     left_out: dict[str, str] = {}

@@ -25,7 +25,7 @@ from vaca.errors import VacaError
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vaca.report import Question
+    from vaca.show.report import Question
 
 
 def report(
@@ -65,8 +65,8 @@ def report(
         raise VacaError(f"--out {out}: end its name in .html")
     check_writable(out, force)
     source = load_model(model)
-    from vaca.report import Question, write_report
-    from vaca.tables import read_table
+    from vaca.show.report import Question, write_report
+    from vaca.table.files import read_table
 
     question: Question | None = None
     if do:

@@ -10,8 +10,8 @@ import typer
 from vaca.errors import VacaError
 
 if TYPE_CHECKING:
-    from vaca.experiments.experiment import Experiment, Options
-    from vaca.experiments.run import Run, Store
+    from vaca.reproduction.experiment import Experiment, Options
+    from vaca.reproduction.run import Run, Store
 
 # Everything that `all` leaves out, because it takes days.
 LONG = ("cross-validation",)
@@ -74,9 +74,9 @@ def reproduce(
     """
     from rich.console import Console
 
-    from vaca.experiments.catalogue import EXPERIMENTS
-    from vaca.experiments.experiment import Options, find, parse_seeds
-    from vaca.experiments.run import Store
+    from vaca.reproduction.catalogue import EXPERIMENTS
+    from vaca.reproduction.experiment import Options, find, parse_seeds
+    from vaca.reproduction.run import Store
 
     console = Console(highlight=False)
     console = Console(highlight=False, width=max(console.width, WIDTH))
@@ -137,8 +137,8 @@ def _do(
 ) -> int:
     import os
 
-    from vaca.experiments.runner import run_all
-    from vaca.experiments.watch import watcher_for
+    from vaca.reproduction.runner import run_all
+    from vaca.reproduction.watch import watcher_for
 
     if not runs:
         return 0
@@ -163,8 +163,8 @@ def _show(
     folder: Path,
     code: int,
 ) -> None:
-    from vaca.experiments.experiment import write_outputs
-    from vaca.experiments.tables import Table, to_rich
+    from vaca.reproduction.experiment import write_outputs
+    from vaca.reproduction.tables import Table, to_rich
 
     reports = store.reports(plan)
     if plan and not reports:
@@ -184,6 +184,6 @@ def _show(
 
 
 def _key(report: Any) -> str:
-    from vaca.experiments.run import Run
+    from vaca.reproduction.run import Run
 
     return Run.from_dict(report["run"]).key

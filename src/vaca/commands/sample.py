@@ -44,7 +44,7 @@ def sample(
     check_plot(plot, force)
     source = load_model(model)
     change = parse_do(do, source) or None
-    from vaca.streaming import sample_chunks
+    from vaca.model.streaming import sample_chunks
 
     first = None
     with counting("drawing", n) as advance:
@@ -55,7 +55,7 @@ def sample(
                 write_table(rows, None, header=number == 0)
                 advance(len(rows))
         else:
-            from vaca.tables import TableWriter
+            from vaca.table.files import TableWriter
 
             with TableWriter(out) as writer:
                 for number, rows in enumerate(pieces):
@@ -64,6 +64,6 @@ def sample(
                     advance(len(rows))
             note(f"wrote {n:,} rows to {out}")
     if plot is not None:
-        from vaca.plotting import plot_pairs, with_levels
+        from vaca.show.plotting import plot_pairs, with_levels
 
         draw(plot_pairs(with_levels(first, source.schema_)), plot)

@@ -15,7 +15,7 @@ def scms() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    import vaca.scms as library
+    import vaca.scm.library as library
 
     table = Table(box=None, pad_edge=False, header_style="bold")
     names = library.names()

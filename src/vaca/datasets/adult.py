@@ -9,8 +9,8 @@ import pandas as pd
 
 from vaca.datasets.dataset import Dataset, read_shipped
 from vaca.errors import VacaError, did_you_mean
-from vaca.graph import CausalGraph
-from vaca.schema import Schema
+from vaca.graph.dag import CausalGraph
+from vaca.table.schema import Schema
 
 SHA256 = {
     "adult.data.xz": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",

@@ -10,8 +10,8 @@ from importlib.resources import files
 import pandas as pd
 
 from vaca.errors import VacaError
-from vaca.graph import CausalGraph
-from vaca.schema import Schema
+from vaca.graph.dag import CausalGraph
+from vaca.table.schema import Schema
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import io
 import pandas as pd
 
 from vaca.datasets.dataset import Dataset, read_shipped
-from vaca.graph import CausalGraph
-from vaca.schema import Schema
+from vaca.graph.dag import CausalGraph
+from vaca.table.schema import Schema
 
 SHA256 = "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871"
 

@@ -13,9 +13,9 @@ import pandas as pd
 from scipy.stats import poisson, uniform
 
 from vaca.datasets.dataset import Dataset, read_shipped
-from vaca.distributions import Bernoulli, Categorical, Gamma, Normal
-from vaca.schema import Schema
-from vaca.scm import StructuralCausalModel
+from vaca.scm.distributions import Bernoulli, Categorical, Gamma, Normal
+from vaca.scm.structural import StructuralCausalModel
+from vaca.table.schema import Schema
 
 __all__ = ["loan_applications", "loan_applications_scm"]
 

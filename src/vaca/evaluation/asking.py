@@ -13,8 +13,8 @@ from vaca.evaluation.questions import SIGMAS, Question, choose_nodes, interventi
 from vaca.evaluation.scorer import Scorer
 from vaca.evaluation.sides import Side, Space
 from vaca.evaluation.table import Evaluation, make_row, ratio_to
-from vaca.model import CausalModel
-from vaca.schema import Columns
+from vaca.model.causal_model import CausalModel
+from vaca.table.schema import Columns
 
 __all__ = ["evaluate"]
 

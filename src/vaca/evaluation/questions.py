@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from vaca.errors import VacaError, did_you_mean
-from vaca.model import CausalModel
-from vaca.schema import Columns, Schema
+from vaca.model.causal_model import CausalModel
+from vaca.table.schema import Columns, Schema
 
 __all__ = ["SIGMAS", "Question", "choose_nodes", "interventions_on"]
 

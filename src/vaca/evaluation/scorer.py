@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vaca import metrics
+from vaca.evaluation import metrics
 from vaca.evaluation.questions import Question
 from vaca.evaluation.table import make_row
 

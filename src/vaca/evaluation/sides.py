@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from vaca.errors import VacaError
-from vaca.model import CausalModel, Noise
-from vaca.schema import Columns, Schema
+from vaca.model.causal_model import CausalModel, Noise
+from vaca.table.schema import Columns, Schema
 
 __all__ = ["Side", "Space"]
 

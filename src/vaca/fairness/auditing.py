@@ -37,8 +37,8 @@ from vaca.fairness.groups import group_metrics, read_target
 from vaca.fairness.predictor import Predictor, as_predictor
 from vaca.fairness.result import AuditResult, mean_interval
 from vaca.fairness.settings import Sensitive, Setting, read_sensitive
-from vaca.model import CausalModel
-from vaca.schema import Columns, as_frame
+from vaca.model.causal_model import CausalModel
+from vaca.table.schema import Columns, as_frame
 
 #: Counterfactual rows that are held at once.
 BLOCK = 200_000

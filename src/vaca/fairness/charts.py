@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 import pandas as pd
 
-from vaca.graph import CausalGraph
+from vaca.graph.dag import CausalGraph
 
 #: Of every picture, in its own units; small, so that letters stay readable on a phone.
 WIDTH = 480

@@ -28,9 +28,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from vaca.errors import VacaError, did_you_mean
 from vaca.fairness.settings import read_sensitive, sensitive_columns
-from vaca.graph import CausalGraph
-from vaca.model import CausalModel
-from vaca.schema import Schema, as_frame
+from vaca.graph.dag import CausalGraph
+from vaca.model.causal_model import CausalModel
+from vaca.table.schema import Schema, as_frame
 
 ClassifierName = Literal["full", "unaware", "fair-x", "fair-z", "fair-z-plain"]
 LearnerName = Literal["lr", "svm"]

@@ -25,9 +25,9 @@ from vaca.fairness.classifiers import (
     readable_classifiers,
 )
 from vaca.fairness.settings import sensitive_columns
-from vaca.graph import CausalGraph
-from vaca.model import CausalModel
-from vaca.schema import as_frame
+from vaca.graph.dag import CausalGraph
+from vaca.model.causal_model import CausalModel
+from vaca.table.schema import as_frame
 
 
 def changed_graphs(graph: CausalGraph) -> Iterator[tuple[str, CausalGraph]]:

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vaca.fairness import charts
 from vaca.fairness.result import AuditResult
-from vaca.graph import CausalGraph
+from vaca.graph.dag import CausalGraph
 
 _METRIC_WORDS = {
     "people": "people",

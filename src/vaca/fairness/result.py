@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.graph import CausalGraph
+from vaca.graph.dag import CausalGraph
 
 #: Resamples of people behind each interval.
 RESAMPLES = 1000

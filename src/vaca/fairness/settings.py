@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from vaca.errors import VacaError, did_you_mean
-from vaca.graph import CausalGraph
-from vaca.model import CausalModel
-from vaca.schema import Columns
+from vaca.graph.dag import CausalGraph
+from vaca.model.causal_model import CausalModel
+from vaca.table.schema import Columns
 
 #: More alternatives than this make an audit nobody can read.
 MAX_ALTERNATIVES = 40

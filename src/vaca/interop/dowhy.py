@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from vaca.engines.columnwise import ColumnwiseEngine
 from vaca.errors import VacaError
-from vaca.graph import CausalGraph
-from vaca.models.columnwise import ColumnwiseEngine
-from vaca.schema import Columns, as_frame
+from vaca.graph.dag import CausalGraph
+from vaca.table.schema import Columns, as_frame
 
 if TYPE_CHECKING:
     import networkx as nx

@@ -1,0 +1,399 @@
+r"""Causal normalizing flow: one masked autoregressive spline layer whose mask is the graph.
+
+.. math:: u_j = T_j(x_j \mid x_{pa(j)}), \qquad u_j \sim N(0, 1) \text{ independent}
+
+:math:`T_j` is increasing in :math:`x_j`, so abduction is exact (:math:`u = T(x)`), the likelihood
+is exact, and the Jacobian of :math:`T` has the zeros of the graph. Sampling inverts the layer
+column by column in causal order, each column once.
+
+Reference: A. Javaloy, P. Sanchez-Martin, I. Valera, "Causal normalizing flows: from theory to
+practice", NeurIPS 2023.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from vaca.engines.columnwise import ColumnwiseEngine, normal_between
+from vaca.engines.nn.candidates import Candidates, Chosen
+from vaca.engines.nn.mechanisms import Head, Mechanisms
+from vaca.engines.training import TrainConfig, train
+from vaca.graph.dag import CausalGraph
+from vaca.table.schema import Column, Columns, Kind, Schema
+
+__all__ = ["CausalFlow"]
+
+#: Rows that go through the networks at once. With many more, every layer waits for memory of the
+#: system instead of using again what the layer before it has left.
+ROWS_AT_ONCE = 8192
+#: Of a time budget, for the steps after the early stop.
+POLISH_SHARE = 0.15
+
+
+class CausalFlow(ColumnwiseEngine):
+    r"""Exact, fast and accurate engine for tables of any column kinds.
+
+    Every column has networks of its own that see the column's parents only. They give
+
+    - for continuous columns a shift, a scale and a monotone rational-quadratic spline,
+      :math:`u = S((x - \mu) e^{-s})`;
+    - for counts the same, with the count as the cell :math:`[x - 1/2, x + 1/2)`;
+    - for binary and ordinal columns level probabilities and one uniform noise with ordered
+      thresholds;
+    - for categorical columns level probabilities and Gumbel-max noise.
+
+    For each column two kinds of mechanism are trained side by side: a location-scale model, in
+    which parents act through :math:`\mu` and :math:`s` and the spline is the same for all rows,
+    and one in which the spline changes with the parents too. The second is taken where it predicts
+    held-out rows better by more than a standard error.
+
+    Parameters
+    ----------
+    graph : CausalGraph
+    schema : Schema or mapping, optional
+        Kinds of columns; by default inferred from the data.
+    seed : int
+        Initial weights, row order and the split for early stopping.
+    device : str
+        "cpu" or "cuda".
+    hidden, layers : int
+        Width and number of hidden layers of each column's network.
+    bins : int
+        Spline bins.
+    bound : float
+        The splines act on :math:`\pm` ``bound`` and are the identity beyond.
+    steps : int
+        Planned optimiser steps; they are turned into epochs by the number of rows.
+    batch_size, lr, patience, ema
+        See :class:`vaca.engines.training.TrainConfig`. ``patience`` is a share of the planned
+        steps.
+    smooth_prior, free_prior : float
+        Precision of the normal prior on the network weights of the location-scale and of the free
+        mechanisms (as if that many rows spoke against them).
+    polish_steps, polish_lr
+        After the early stop: so many small steps on the training rows.
+    jitter : float
+        Standard deviation, in column sds, of the noise added to continuous values in training, so
+        that repeated values have no infinite density.
+    time_budget : float, optional
+        Seconds for training at most.
+
+    Attributes
+    ----------
+    history_ : DataFrame
+        Loss and held-out negative log-likelihood per epoch.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, vaca
+    >>> rng = np.random.default_rng(0)
+    >>> x1 = rng.normal(size=200)
+    >>> df = pd.DataFrame({"x1": x1, "x2": 2 * x1 + rng.normal(size=200)})
+    >>> graph = vaca.CausalGraph.from_edges([("x1", "x2")])
+    >>> flow = vaca.CausalFlow(graph, steps=50).fit(df)
+    >>> flow.counterfactual(df.head(3), do={"x1": 0.0})["x1"].tolist()
+    [0.0, 0.0, 0.0]
+    """
+
+    def __init__(
+        self,
+        graph: CausalGraph,
+        schema: Schema | Mapping[str, Kind | Column] | None = None,
+        *,
+        seed: int = 0,
+        device: str = "cpu",
+        hidden: int = 48,
+        layers: int = 2,
+        bins: int = 12,
+        bound: float = 5.0,
+        steps: int = 1400,
+        batch_size: int = 500,
+        lr: float = 1e-2,
+        patience: float | None = 0.3,
+        ema: float | None = 0.995,
+        smooth_prior: float = 2.0,
+        free_prior: float = 1.0,
+        polish_steps: int = 200,
+        polish_lr: float = 1e-3,
+        jitter: float = 1e-3,
+        time_budget: float | None = None,
+    ) -> None:
+        self.graph = graph
+        self.schema = schema
+        self.seed = seed
+        self.device = device
+        self.hidden = hidden
+        self.layers = layers
+        self.bins = bins
+        self.bound = bound
+        self.steps = steps
+        self.batch_size = batch_size
+        self.lr = lr
+        self.patience = patience
+        self.ema = ema
+        self.smooth_prior = smooth_prior
+        self.free_prior = free_prior
+        self.polish_steps = polish_steps
+        self.polish_lr = polish_lr
+        self.jitter = jitter
+        self.time_budget = time_budget
+
+    # ------------------------------------------------------------------ learning
+
+    def _fit(
+        self,
+        train_rows: Columns,
+        validation: Columns,
+        progress: bool | None,
+        checkpoint: str | Path | None,
+    ) -> None:
+        self._names = list(self._parents)
+        self._measure(train_rows)
+        generator = torch.Generator().manual_seed(self.seed)
+        n = len(train_rows[self._names[0]])
+        # A normal prior of these precisions on the weights, per row.
+        penalties = [0.5 * precision / n for precision in (self.smooth_prior, self.free_prior)]
+        flows = Candidates(self._build, penalties).to(self.device)
+        values, held_out = (
+            self._tensor(rows).to(self.device, torch.float32) for rows in (train_rows, validation)
+        )
+        features, held_features = flows.features(values), flows.features(held_out)
+        continuous = [self.schema_.kind(c) == "continuous" for c in self._names]
+        jitter = self.jitter * torch.tensor(continuous, device=self.device).float()
+
+        def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
+            rows = values[index]
+            noise = torch.randn(rows.shape, generator=generator).to(self.device)
+            return flows.loss(rows + jitter * noise, features[index])
+
+        per_epoch = math.ceil(n / self.batch_size)
+        epochs = max(1, math.ceil(self.steps / per_epoch))
+        patience = None if self.patience is None else max(5, math.ceil(self.patience * epochs))
+        history = train(
+            flows,
+            loss=loss,
+            rows=n,
+            validate=lambda: flows.keep(held_out, held_features),
+            config=TrainConfig(
+                epochs=epochs,
+                batch_size=self.batch_size,
+                lr=self.lr,
+                patience=patience,
+                schedule="cosine",
+                grad_clip=10.0,
+                ema=self.ema,
+                validate_every=max(1, math.ceil(10 / per_epoch)),
+                time_budget=self._seconds(1.0 - POLISH_SHARE),
+            ),
+            generator=generator,
+            checkpoint=checkpoint,
+            progress=progress is not False,
+            label="CausalFlow",
+            fingerprint=_fingerprint(self, values, held_out),
+        )
+        self.history_ = history.frame()
+        chosen = flows.choose(held_out)
+        self._polish(chosen, values, jitter, penalties, generator, progress is not False)
+        self._flows = chosen.double().eval()
+
+    def _polish(
+        self,
+        flows: Chosen,
+        values: Tensor,
+        jitter: Tensor,
+        penalties: list[float],
+        generator: torch.Generator,
+        progress: bool,
+    ) -> None:
+        """Some small steps on the training rows after the early stop.
+
+        An early stop picks weights that suit the held-out rows by chance: a shift of a mean by a
+        twentieth of an sd costs a thousandth of a nat. A few small steps undo that.
+        """
+        if self.polish_steps < 1:
+            return
+        flows.requires_grad_(True)
+
+        def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
+            rows = values[index]
+            noise = torch.randn(rows.shape, generator=generator).to(self.device)
+            total = -flows.log_prob(rows + jitter * noise, rows).sum(1).mean()
+            for stack, penalty in zip(flows.stacks, penalties, strict=True):
+                total = total + penalty * stack.size()  # type: ignore[operator]
+            return total
+
+        per_epoch = math.ceil(len(values) / self.batch_size)
+        config = TrainConfig(
+            epochs=max(1, round(self.polish_steps / per_epoch)),
+            batch_size=self.batch_size,
+            lr=self.polish_lr,
+            patience=None,
+            schedule="cosine",
+            grad_clip=10.0,
+            ema=0.98,
+            time_budget=self._seconds(POLISH_SHARE),
+        )
+        train(
+            flows,
+            loss=loss,
+            rows=len(values),
+            validate=None,
+            config=config,
+            generator=generator,
+            progress=progress,
+            label="CausalFlow, last steps",
+        )
+
+    def _seconds(self, share: float) -> float | None:
+        return None if self.time_budget is None else share * self.time_budget
+
+    def _measure(self, rows: Columns) -> None:
+        """Where and how wide each numeric column is."""
+        d = len(self._names)
+        self._mean, self._scale = np.zeros(d), np.ones(d)
+        for j, column in enumerate(self._names):
+            if not self._discrete(column):
+                self._mean[j] = rows[column].mean()
+                self._scale[j] = rows[column].std()
+                # A constant column: rounding of the mean must not look like a spread.
+                if self._scale[j] <= 1e-12 * abs(self._mean[j]):
+                    self._mean[j], self._scale[j] = rows[column][0], 0.0
+
+    def _build(self, number: int) -> Mechanisms:
+        """Stack 0: location-scale mechanisms; stack 1: splines that change with the parents."""
+        place = {c: j for j, c in enumerate(self._names)}
+        heads = []
+        for j, column in enumerate(self._names):
+            spec = self.schema_[column]
+            if spec.kind == "count":
+                unit = self._unit[j]
+                heads.append(Head("count", step=1 / unit, floor=-self._mean[j] / unit))
+            else:
+                heads.append(Head(spec.kind, levels=len(spec.levels)))
+        return Mechanisms(
+            heads,
+            [[place[p] for p in self._parents[c]] for c in self._names],
+            hidden=self.hidden,
+            layers=self.layers,
+            bins=self.bins,
+            bound=self.bound,
+            fixed_shape=number == 0,
+            generator=torch.Generator().manual_seed(2 * self.seed + number),
+        )
+
+    @property
+    def _unit(self) -> np.ndarray:
+        return np.where(self._scale > 0, self._scale, 1.0)
+
+    def _tensor(self, x: Columns, n: int | None = None) -> Tensor:
+        """Standardised rows (n, d); columns that are not there yet are zero."""
+        n = len(next(iter(x.values()))) if n is None else n
+        values = np.zeros((n, len(self._names)))
+        for j, column in enumerate(self._names):
+            if column in x:
+                values[:, j] = (x[column] - self._mean[j]) / self._unit[j]
+        return torch.from_numpy(values)
+
+    # ------------------------------------------------------------------ mechanisms
+
+    def _draw(self, column: str, n: int, rng: np.random.Generator) -> np.ndarray:
+        return rng.standard_normal(n)
+
+    @torch.no_grad()
+    def _noise_of(
+        self, columns: list[str], x: Columns, rng: np.random.Generator | None
+    ) -> dict[str, np.ndarray]:
+        at = [self._names.index(c) for c in columns]
+        ends = [self._flows.numeric_noise(rows, at) for rows in self._pieces(self._tensor(x))]
+        low, high = (torch.cat(parts).cpu().numpy() for parts in zip(*ends, strict=True))
+        return {
+            c: normal_between(low[:, k], high[:, k], rng)
+            if self.schema_.kind(c) == "count"
+            else low[:, k].copy()
+            for k, c in enumerate(columns)
+        }
+
+    @torch.no_grad()
+    def _value_of(
+        self, columns: list[str], u: dict[str, np.ndarray], x: Columns
+    ) -> dict[str, np.ndarray]:
+        at = [self._names.index(c) for c in columns]
+        noise = torch.from_numpy(np.stack([u[c] for c in columns], 1))
+        pieces = zip(self._pieces(noise), self._pieces(self._tensor(x, len(noise))), strict=True)
+        values = torch.cat([self._flows.numeric_value(part, rows, at) for part, rows in pieces])
+        result = {}
+        for k, (j, column) in enumerate(zip(at, columns, strict=True)):
+            value = values[:, k].cpu().numpy() * self._scale[j] + self._mean[j]
+            if self.schema_.kind(column) == "count":
+                value = np.maximum(np.rint(value), 0.0)
+            result[column] = value
+        return result
+
+    @torch.no_grad()
+    def _log_levels(self, columns: list[str], x: Columns, n: int) -> dict[str, np.ndarray]:
+        at = [self._names.index(c) for c in columns]
+        pieces = [self._flows.log_levels(rows, at) for rows in self._pieces(self._tensor(x, n))]
+        tables = zip(*pieces, strict=True)
+        return {c: torch.cat(t).cpu().numpy() for c, t in zip(columns, tables, strict=True)}
+
+    def _pieces(self, rows: Tensor) -> Iterator[Tensor]:
+        """Rows for the networks, a moderate number at a time."""
+        at_once = ROWS_AT_ONCE if torch.device(self.device).type == "cpu" else max(1, len(rows))
+        return (part.to(self.device) for part in rows.split(at_once))
+
+    # ------------------------------------------------------------------ likelihood
+
+    def log_prob(self, data: Any) -> pd.Series:
+        """Exact log-likelihood of each row, in the user's units.
+
+        Densities of continuous columns times probabilities of the discrete ones.
+
+        Returns
+        -------
+        Series of shape (n,) with the index of ``data``.
+        """
+        from vaca.table.schema import as_frame
+
+        frame = as_frame(data)
+        rows = self._tensor(self.schema_.encode(frame)).to(self.device)
+        with torch.no_grad():
+            total = self._flows.log_prob(rows).sum(1).cpu().numpy()
+        for j, column in enumerate(self._names):
+            if self.schema_.kind(column) == "continuous":
+                total = total - np.log(self._unit[j])
+        return pd.Series(total, index=frame.index, name="log_prob")
+
+    # ------------------------------------------------------------------ save and load
+
+    def _state(self) -> dict[str, np.ndarray]:
+        state = {}
+        for key, values in self._flows.state_dict().items():
+            # Weights were learned in single precision: nothing is lost.
+            values = values.float() if values.is_floating_point() else values
+            state[f"flow/{key}"] = values.detach().cpu().numpy()
+        return state | {"mean": self._mean, "scale": self._scale}
+
+    def _set_state(self, state: dict[str, np.ndarray]) -> None:
+        self._names = list(self._parents)
+        self._mean, self._scale = state["mean"], state["scale"]
+        flows = Chosen([self._build(0), self._build(1)])
+        flows.load_state_dict(
+            {k[5:]: torch.from_numpy(v) for k, v in state.items() if k.startswith("flow/")}
+        )
+        self._flows = flows.double().eval().to(self.device)
+
+
+def _fingerprint(engine: CausalFlow, *tensors: Tensor) -> str:
+    digest = hashlib.sha256(repr(engine.get_params()).encode())
+    for tensor in tensors:
+        digest.update(tensor.cpu().numpy().tobytes())
+    return digest.hexdigest()

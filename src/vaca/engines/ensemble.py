@@ -1,0 +1,379 @@
+r"""Several fitted engines of one family as one model, so that answers carry their spread.
+
+A single fit says nothing of how far another fit, on other rows of the same population and from
+other starting weights, would have disagreed. Each member is fitted to its own bootstrap sample of
+the training rows from its own seed; the spread between members is then an estimate of that
+disagreement.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vaca.engines.engine import Engine
+from vaca.engines.processes import fit_all
+from vaca.errors import VacaError, did_you_mean
+from vaca.graph.dag import CausalGraph
+from vaca.model.answers import Effect
+from vaca.model.causal_model import Noise
+from vaca.table.schema import Column, Columns, Kind, Schema
+
+__all__ = ["Ensemble"]
+
+
+class Ensemble(Engine):
+    r"""K engines of one family, fitted in parallel processes, that answer together.
+
+    - `sample` and counterfactual draws are mixtures: the rows are dealt to the members in turn.
+    - A point counterfactual is the average of the members' (the level most of them give, for a
+      discrete column).
+    - `effect` is the average of the members' effects, with the standard error
+      :math:`\sqrt{s_w^2 + s_b^2}`: :math:`s_w` of the rows drawn, :math:`s_b` the standard
+      deviation between members. As members see bootstrap samples, :math:`s_b` covers the chance
+      in the training data and in training. It does not cover a wrong graph or hidden causes.
+
+    Parameters
+    ----------
+    graph : CausalGraph
+    engine : str
+        The family of the members: "CausalFlow", "VACA", "MultiCVAE", "CAREFL", "AdditiveNoise".
+    members : int
+        How many; at least 2.
+    settings : mapping, optional
+        Hyper-parameters of the members.
+    schema : Schema or mapping, optional
+        Kinds of columns; by default inferred from the data.
+    seed : int
+        Member k is fitted with the seed `seed + k`.
+    bootstrap : bool
+        Fit each member to rows drawn with replacement. Without it all see the same rows, members
+        are a little better each, and the spread covers training alone.
+    jobs : int, optional
+        Processes; by default one per core, and at most one per member.
+
+    Attributes
+    ----------
+    members_ : list of Engine
+        The fitted members.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, vaca
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=300)
+    >>> df = pd.DataFrame({"x": x, "y": 2 * x + rng.normal(size=300)})
+    >>> graph = vaca.CausalGraph.from_edges([("x", "y")])
+    >>> model = vaca.Ensemble(graph, "AdditiveNoise", members=3, jobs=1).fit(df)
+    >>> effect = model.effect("y", {"x": 1.0}, {"x": 0.0})
+    >>> bool(abs(effect.value - 2) < 4 * effect.standard_error)
+    True
+    """
+
+    members_: list[Engine]
+
+    def __init__(
+        self,
+        graph: CausalGraph,
+        engine: str = "CausalFlow",
+        *,
+        members: int = 5,
+        settings: Mapping[str, Any] | None = None,
+        schema: Schema | Mapping[str, Kind | Column] | None = None,
+        seed: int = 0,
+        bootstrap: bool = True,
+        jobs: int | None = None,
+    ) -> None:
+        self.graph = graph
+        self.engine = engine
+        self.members = members
+        self.settings = settings
+        self.schema = schema
+        self.seed = seed
+        self.bootstrap = bootstrap
+        self.jobs = jobs
+
+    @classmethod
+    def of(cls, models: Sequence[Engine]) -> Ensemble:
+        """An ensemble of engines that are fitted already, all of one family, graph and schema."""
+        models = list(models)
+        if len(models) < 2:
+            raise VacaError(f"an ensemble needs at least 2 members; got {len(models)}")
+        first = models[0]
+        for k, model in enumerate(models):
+            if type(model) is not type(first):
+                raise VacaError(
+                    f"member {k} is a {type(model).__name__}, the first a {type(first).__name__}; "
+                    "the members of an ensemble are of one family"
+                )
+            if model.graph != first.graph or dict(model.schema_) != dict(first.schema_):
+                raise VacaError(f"member {k} has another graph or schema than the first")
+        settings = first.get_params(deep=False)
+        for name in ("graph", "schema", "seed"):
+            settings.pop(name, None)
+        result = cls(
+            first.graph,
+            type(first).__name__,
+            members=len(models),
+            settings=settings,
+            schema=first.schema,
+            seed=first.seed,
+        )
+        result.schema_, result.overlap_ = first.schema_, first.overlap_
+        result.n_rows_ = first.n_rows_
+        result.members_ = models
+        result.history_ = _histories(models)
+        return result
+
+    # ------------------------------------------------------------------ fitting
+
+    def _fit(
+        self,
+        train: Columns,
+        validation: Columns,
+        progress: bool | None,
+        checkpoint: str | Path | None,
+    ) -> None:
+        if not isinstance(self.members, int) or self.members < 2:
+            raise VacaError(f"members is a whole number of at least 2; got {self.members!r}")
+        blank = self._blank_members()
+        jobs = min(self.members, self.jobs or os.cpu_count() or 1)
+        tasks = [
+            (member, self._rows_of(train, k), validation, _own_checkpoint(checkpoint, k))
+            for k, member in enumerate(blank)
+        ]
+        with _progress(progress, self.members) as advance:
+            fitted: list[Engine | None] = [None] * self.members
+            for k, member in fit_all(tasks, jobs):
+                fitted[k] = member
+                advance()
+        self.members_ = [member for member in fitted if member is not None]
+        self.history_ = _histories(self.members_)
+
+    def _blank_members(self) -> list[Engine]:
+        from vaca.engines.persistence import ENGINES
+
+        families = [name for name in ENGINES if name != "Ensemble"]
+        if self.engine not in families:
+            raise VacaError(
+                f"unknown engine {self.engine!r}; {did_you_mean(self.engine, families)}"
+            )
+        import vaca
+
+        family = getattr(vaca, self.engine)
+        settings = dict(self.settings or {})
+        known = family(self.graph).get_params(deep=False)
+        for name in settings:
+            if name not in known or name in ("graph", "schema", "seed"):
+                valid = [n for n in known if n not in ("graph", "schema", "seed")]
+                raise VacaError(
+                    f"{self.engine} has no setting {name!r}; {did_you_mean(name, valid)}"
+                )
+        members = []
+        for k in range(self.members):
+            member = family(self.graph, schema=self.schema, seed=self.seed + k, **settings)
+            member.schema_, member.overlap_ = self.schema_, self.overlap_
+            member.n_rows_ = self.n_rows_
+            member.history_ = pd.DataFrame()
+            members.append(member)
+        return members
+
+    def _rows_of(self, train: Columns, k: int) -> Columns:
+        if not self.bootstrap:
+            return train
+        n = len(next(iter(train.values())))
+        take = np.random.default_rng([self.seed, k, 2]).integers(n, size=n)
+        return {name: values[take] for name, values in train.items()}
+
+    # ------------------------------------------------------------------ the three primitives
+
+    @property
+    def _turn(self) -> str:
+        # Noise is told apart by node (see vaca.model.Noise); the turn stands with the first node.
+        return f"member/{self.graph.order[0]}"
+
+    def noise(self, n: int, rng: np.random.Generator) -> Noise:
+        """The noise of `n` rows; row i is dealt to member i mod K."""
+        turn = np.arange(n) % len(self.members_)
+        parts = [
+            member.noise(int((turn == k).sum()), rng) for k, member in enumerate(self.members_)
+        ]
+        return {self._turn: turn, **_interleave(parts, turn)}
+
+    def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
+        """With `rng` a draw of one member for each row, in turn; without, all members' points."""
+        if rng is None:
+            return {
+                f"{k}/{key}": values
+                for k, member in enumerate(self.members_)
+                for key, values in member.abduct(x, None).items()
+            }
+        turn = np.arange(len(next(iter(x.values())))) % len(self.members_)
+        parts = [
+            member.abduct({c: v[turn == k] for c, v in x.items()}, rng)
+            for k, member in enumerate(self.members_)
+        ]
+        return {self._turn: turn, **_interleave(parts, turn)}
+
+    def simulate(self, u: Noise, do: Columns) -> Columns:
+        """Each row by its member; rows with all members' noise by the members' average."""
+        if self._turn in u:
+            turn = u[self._turn]
+            rest = {key: values for key, values in u.items() if key != self._turn}
+            parts = []
+            for k, member in enumerate(self.members_):
+                mine = turn == k
+                parts.append(
+                    member.simulate(
+                        {key: v[mine] for key, v in rest.items()},
+                        {c: v[mine] for c, v in do.items()},
+                    )
+                )
+            return _interleave(parts, turn)
+        answers = []
+        for k, member in enumerate(self.members_):
+            prefix = f"{k}/"
+            own = {key[len(prefix) :]: v for key, v in u.items() if key.startswith(prefix)}
+            answers.append(member.simulate(own, do))
+        return {
+            name: _average(np.stack([a[name] for a in answers]), self.schema_[name])
+            for name in answers[0]
+        }
+
+    # ------------------------------------------------------------------ questions
+
+    def effect(
+        self,
+        outcome: str,
+        treatment: Mapping[str, Any],
+        control: Mapping[str, Any] | None = None,
+        given: Any = None,
+        **options: Any,
+    ) -> Effect:
+        """The average of the members' effects; its standard error holds their spread too.
+
+        Takes what `CausalModel.effect` takes; the arguments mean the same.
+        """
+        found: list[Effect] = []
+        for k, member in enumerate(self.members_):
+            with warnings.catch_warnings():
+                if k:
+                    warnings.simplefilter("ignore")  # the first member has said it
+                found.append(member.effect(outcome, treatment, control, given, **options))
+        values = np.array([e.value for e in found])
+        within = np.sqrt(np.mean([e.standard_error**2 for e in found]))
+        rows = [e.per_row for e in found if e.per_row is not None]
+        first = found[0]
+        return Effect(
+            value=float(values.mean()),
+            standard_error=float(np.hypot(within, values.std(ddof=1))),
+            outcome=outcome,
+            treatment=first.treatment,
+            control=first.control,
+            level=first.level,
+            per_row=pd.concat(rows, axis=1).mean(axis=1).rename(outcome) if rows else None,
+            outside_support=first.outside_support,
+        )
+
+    def _assumption(self, column: str) -> tuple[bool, str]:
+        exact, text = self.members_[0]._assumption(column)
+        return exact, f"{text} (in each of {len(self.members_)} members)"
+
+    # ------------------------------------------------------------------ save and load
+
+    def _state(self) -> dict[str, np.ndarray]:
+        state = {
+            f"{k}/{name}": values
+            for k, member in enumerate(self.members_)
+            for name, values in member._state().items()
+        }
+        state["members"] = np.array([len(self.members_)])
+        return state
+
+    def _set_state(self, state: dict[str, np.ndarray]) -> None:
+        count = int(state["members"][0])
+        members = self._blank_members()
+        if count != len(members):
+            raise KeyError(f"{count} members are stored, {len(members)} are expected")
+        for k, member in enumerate(members):
+            prefix = f"{k}/"
+            member._set_state(
+                {name[len(prefix) :]: v for name, v in state.items() if name.startswith(prefix)}
+            )
+            if "member" in self.history_:
+                part = self.history_[self.history_["member"] == k]
+                member.history_ = part.drop(columns="member").reset_index(drop=True)
+        self.members_ = members
+
+
+# ---------------------------------------------------------------------- parts
+
+
+def _interleave(parts: list[dict[str, np.ndarray]], turn: np.ndarray) -> dict[str, np.ndarray]:
+    """Rows of several members put back in their order."""
+    result: dict[str, np.ndarray] = {}
+    for key, like in parts[0].items():
+        whole = np.empty((len(turn), *like.shape[1:]), dtype=like.dtype)
+        for k, part in enumerate(parts):
+            whole[turn == k] = part[key]
+        result[key] = whole
+    return result
+
+
+def _average(values: np.ndarray, column: Column) -> np.ndarray:
+    """Over members (axis 0): the mean, or the level that most give."""
+    if column.discrete:
+        votes = np.stack([(values == code).sum(axis=0) for code in range(len(column.levels))])
+        return votes.argmax(axis=0).astype(np.int64)
+    mean = values.mean(axis=0)
+    mean = np.where((values == values[0]).all(axis=0), values[0], mean)  # no rounding where equal
+    return np.rint(mean) if column.kind == "count" else mean
+
+
+def _histories(members: Sequence[Engine]) -> pd.DataFrame:
+    parts = [m.history_.assign(member=k) for k, m in enumerate(members) if len(m.history_)]
+    return pd.concat(parts, ignore_index=True) if parts else pd.DataFrame()
+
+
+def _own_checkpoint(checkpoint: str | Path | None, k: int) -> str | None:
+    if checkpoint is None:
+        return None
+    path = Path(checkpoint)
+    return str(path.with_name(f"{path.stem}-{k}{path.suffix}"))
+
+
+class _progress:
+    """A bar that counts members, on a terminal or when asked for."""
+
+    def __init__(self, wanted: bool | None, total: int) -> None:
+        import sys
+
+        self.shown = sys.stderr.isatty() if wanted is None else wanted
+        self.total = total
+
+    def __enter__(self) -> Any:
+        if not self.shown:
+            return lambda: None
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
+
+        self.bar = Progress(
+            "fitting members",
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self.bar.start()
+        task = self.bar.add_task("", total=self.total)
+        return lambda: self.bar.advance(task)
+
+    def __exit__(self, *_: object) -> None:
+        if self.shown:
+            self.bar.stop()

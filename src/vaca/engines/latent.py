@@ -1,0 +1,344 @@
+"""What engines with a latent per node or column share: training, the primitives, the latents."""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
+
+from vaca.engines.engine import Engine
+from vaca.engines.layout import Layout
+from vaca.engines.nn import objectives
+from vaca.engines.nn.conditional_network import ConditionalNetwork
+from vaca.engines.nn.objectives import Objective
+from vaca.engines.nn.state_network import StateNetwork
+from vaca.engines.nn.value_network import ValueNetwork
+from vaca.engines.training import TrainConfig, train
+from vaca.model.causal_model import CHUNK, Noise
+from vaca.table.schema import Columns, as_frame
+
+Network = ValueNetwork | StateNetwork | ConditionalNetwork
+
+#: Rows of a query that go through the network at once.
+BLOCK = 2048
+
+
+class LatentEngine(Engine, abc.ABC):
+    """A variational autoencoder over a table; a subclass says which network it has.
+
+    Attributes
+    ----------
+    n_parameters_ : int
+        Trained numbers.
+    """
+
+    n_parameters_: int
+
+    device: str
+    latent_dim: int
+    output_noise: bool
+    objective: Objective
+    samples: int
+    beta: float
+    validation_samples: int
+    steps: int
+    epochs: int | None
+    batch_size: int
+    lr: float
+    weight_decay: float | None
+    schedule: Literal["constant", "exponential", "onecycle", "cosine"]
+    ema: float | None
+    grad_clip: float | None
+    patience: int | None
+    validate_every: int | None
+    time_budget: float | None
+
+    # ------------------------------------------------------------------ for subclasses
+
+    @abc.abstractmethod
+    def _check_parameters(self) -> None:
+        """Raise VacaError if a parameter cannot be used."""
+
+    @abc.abstractmethod
+    def _build(self, layout: Layout, generator: torch.Generator, *, warn: bool = False) -> Network:
+        """The network, with starting weights from the generator."""
+
+    @abc.abstractmethod
+    def _latents(self) -> list[tuple[str, int]]:
+        """Names (nodes or columns) and sizes of the latents (size 0: a plain number)."""
+
+    def _anneal(self, net: Network, t: float) -> None:
+        """Set what changes over the fraction t of training."""
+
+    # ------------------------------------------------------------------ fitting
+
+    def _fit(
+        self,
+        train_rows: Columns,
+        validation: Columns,
+        progress: bool | None,
+        checkpoint: str | Path | None,
+    ) -> None:
+        self._check_parameters()
+        layout = Layout.of(self.graph, self.schema_, train_rows)
+        generator = torch.Generator().manual_seed(self.seed)
+        net = self._build(layout, generator, warn=True).to(self.device)
+        draws = torch.Generator(device=self.device).manual_seed(self.seed + 1)
+        x = torch.as_tensor(layout.tensor(train_rows), dtype=torch.float32, device=self.device)
+        held_out = torch.as_tensor(
+            layout.tensor(validation), dtype=torch.float32, device=self.device
+        )
+        rows = x.shape[1]
+        # A given number of epochs is somebody's recipe: keep its batches. Else few rows, small
+        # batches.
+        small = self.batch_size if self.epochs else max(32, rows // 8)
+        batch = min(self.batch_size, small)
+        per_epoch = math.ceil(rows / batch)
+        epochs = self.epochs or max(1, math.ceil(self.steps / per_epoch))
+
+        decay = self.weight_decay
+        if decay is None:
+            decay = 0.5 if isinstance(net, ValueNetwork) else 1.2e-6
+
+        def loss(index: Tensor, t: float, gen: torch.Generator) -> Tensor:
+            self._anneal(net, t)
+            return objectives.loss(
+                net,
+                x[:, index],
+                self.objective,
+                k=self.samples,
+                beta=self.beta,
+                generator=gen,
+            )
+
+        def score() -> float:
+            self._anneal(net, 1.0)
+            gen = torch.Generator(device=self.device).manual_seed(0)
+            return -float(_bound(net, held_out, self.validation_samples, gen).mean())
+
+        history = train(
+            net,
+            loss=loss,
+            rows=rows,
+            validate=score,
+            config=TrainConfig(
+                epochs=epochs,
+                batch_size=batch,
+                lr=self.lr,
+                weight_decay=decay,
+                patience=self.patience,
+                schedule=self.schedule,
+                ema=self.ema,
+                grad_clip=self.grad_clip,
+                # The cap on the output noise shrinks, so gradients grow while values train.
+                optimizer="adamw" if isinstance(net, ValueNetwork) else "adam",
+                beta2=0.99 if isinstance(net, ValueNetwork) else 0.999,
+                validate_every=self.validate_every or max(1, epochs // 50),
+                time_budget=self.time_budget,
+            ),
+            generator=draws,
+            checkpoint=checkpoint,
+            progress=progress is not False,
+            label=type(self).__name__,
+            fingerprint=_fingerprint(self, x),
+        )
+        self.history_ = history.frame()
+        self._become(layout, net)
+
+    def _become(self, layout: Layout, net: Network) -> None:
+        self._anneal(net, 1.0)
+        self._layout = layout
+        self._net = net.eval()
+        self.n_parameters_ = sum(p.numel() for p in net.parameters())
+
+    def _state(self) -> dict[str, np.ndarray]:
+        weights = {f"net/{k}": v.cpu().numpy() for k, v in self._net.state_dict().items()}
+        return {**weights, **{f"layout/{k}": v for k, v in self._layout.arrays().items()}}
+
+    def _set_state(self, state: dict[str, np.ndarray]) -> None:
+        arrays = {k.removeprefix("layout/"): v for k, v in state.items() if k.startswith("layout/")}
+        layout = Layout(self.graph, self.schema_, **arrays)
+        net = self._build(layout, torch.Generator().manual_seed(0))
+        weights = {k.removeprefix("net/"): v for k, v in state.items() if k.startswith("net/")}
+        try:
+            net.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in weights.items()})
+        except RuntimeError as error:
+            raise KeyError(str(error)) from None
+        self._become(layout, net.to(self.device))
+
+    # ------------------------------------------------------------------ the three primitives
+
+    def noise(self, n: int, rng: np.random.Generator) -> Noise:
+        """Draw z, the noise of the decoder and that of the action step's encoder, if any."""
+        u: Noise = {}
+        for name, size in self._latents():
+            u[f"z/{name}"] = rng.standard_normal((n, size) if size else n)
+        u.update(self._layout.column_noise(n, rng))
+        if not self.output_noise:
+            u.update({k: np.zeros(n) for k in u if k.startswith("eps/")})
+        if isinstance(self._net, StateNetwork):
+            for name, size in self._latents():
+                u[f"action/{name}"] = rng.standard_normal((n, size))
+        return u
+
+    @torch.no_grad()
+    def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
+        """Encode the rows; without ``rng`` the posterior mean. Keeps what the decoder misses."""
+        layout, net = self._layout, self._net
+        values = torch.from_numpy(layout.tensor(x)).to(self.device)
+        rows = values.shape[1]
+        uniforms = layout.uniforms(rows, rng, values.device)
+        names = [name for name, _ in self._latents()]
+        size = () if isinstance(net, ValueNetwork) else (self.latent_dim,)
+        noise = _normal(rng, (len(names), rows, *size), values.device)
+        parts = []
+        for rows_ in _blocks(rows):
+            here = [t[:, rows_] for t in (values, noise, *uniforms)]
+            parts.append(net.abduct(*here))
+        z, eps, logistic, gumbel, shift = (
+            torch.cat(part, 1).cpu().numpy() for part in zip(*parts, strict=True)
+        )
+        u: Noise = {f"z/{name}": value for name, value in zip(names, z, strict=True)}
+        if isinstance(net, StateNetwork):
+            action = _normal(rng, noise.shape, values.device).cpu().numpy()
+            u.update({f"action/{name}": value for name, value in zip(names, action, strict=True)})
+        u.update(layout.unpack(eps, logistic, gumbel, shift))
+        return u
+
+    @torch.no_grad()
+    def simulate(self, u: Noise, do: Columns) -> Columns:
+        """Decode the noise with the edges into the intervened nodes cut and their values set."""
+        layout, net = self._layout, self._net
+        device = torch.device(self.device)
+        packed = layout.pack(u, device)
+        names = [name for name, _ in self._latents()]
+        latents = ("z", "action") if isinstance(net, StateNetwork) else ("z",)
+        for key in latents:
+            stacked = np.stack([u[f"{key}/{n}"] for n in names]) if names else np.zeros((0, 0))
+            packed[key] = torch.from_numpy(stacked).to(device)
+        given = {
+            layout.names.index(c): torch.from_numpy(layout.values(c, v)).to(device)
+            for c, v in do.items()
+        }
+        rows = packed["eps"].shape[1]
+        parts = [
+            net.generate(
+                **{k: t[:, at] for k, t in packed.items()},
+                do={i: v[at] for i, v in given.items()},
+            )
+            for at in _blocks(rows)
+        ]
+        out = layout.columns(torch.cat(parts, 1).cpu().numpy())
+        out.update(do)
+        return out
+
+    # ------------------------------------------------------------------ beyond the contract
+
+    def encode(self, data: Any) -> pd.DataFrame:
+        """The latent Z of each row: for each node its columns ``node.z0``, ``node.z1``, ...
+
+        Returns
+        -------
+        DataFrame with the index of ``data``; posterior means. A discrete column without a latent
+        gives its noise instead, at the middle of its posterior: a normal score (binary, ordinal,
+        count) or the Gumbel noise of each level (categorical).
+        """
+        frame = as_frame(data)
+        parts = [self._encode(self.abduct(x, None)) for x in self._pieces(frame)]
+        names = list(parts[0])
+        whole = {k: np.concatenate([p[k] for p in parts]) for k in names}
+        return pd.DataFrame(whole, index=frame.index)
+
+    def _encode(self, u: Noise) -> dict[str, np.ndarray]:
+        out: dict[str, np.ndarray] = {}
+        for node in self.graph.nodes:
+            found: list[np.ndarray] = []
+            if isinstance(self._net, StateNetwork):
+                found = list(u[f"z/{node}"].T)
+            else:
+                for column in self.graph.columns(node):
+                    if f"z/{column}" in u:
+                        found += list(np.atleast_2d(u[f"z/{column}"].T))
+                    elif f"gumbel/{column}" in u:
+                        found += list(u[f"gumbel/{column}"].T)
+                    else:
+                        found.append(_normal_score(u[f"logistic/{column}"]))
+            out.update({f"{node}.z{k}": value for k, value in enumerate(found)})
+        return out
+
+    def reconstruct(self, data: Any) -> pd.DataFrame:
+        """The rows as the decoder gives them from the mean of their latents, without residual."""
+        frame = as_frame(data)
+        parts = []
+        for x in self._pieces(frame):
+            u = self.abduct(x, None)
+            u.update({k: np.zeros_like(v) for k, v in u.items() if k.startswith("eps/")})
+            parts.append(self.simulate(u, {}))
+        whole = {k: np.concatenate([p[k] for p in parts]) for k in parts[0]}
+        return self.schema_.decode(whole, index=frame.index)
+
+    @torch.no_grad()
+    def log_prob(self, data: Any, k: int = 100, seed: int = 0) -> pd.Series:
+        r"""The importance-weighted lower bound on log p(x) with ``k`` samples, per row.
+
+        .. math:: \log \frac1K \sum_{k=1}^K \frac{p(x, z_k)}{q(z_k \mid x)}, \quad z_k \sim q
+
+        In the user's units: a density in continuous columns, a probability in discrete ones.
+        """
+        frame = as_frame(data)
+        generator = torch.Generator(device=self.device).manual_seed(seed)
+        parts = []
+        for x in self._pieces(frame):
+            values = torch.as_tensor(self._layout.tensor(x), dtype=torch.float32)
+            values = values.to(self.device)
+            parts.append(_bound(self._net, values, k, generator).cpu().numpy())
+        found = np.concatenate(parts) - self._layout.log_scale()
+        return pd.Series(found, index=frame.index, name="log_prob")
+
+    def _pieces(self, frame: pd.DataFrame) -> list[Columns]:
+        x = self.schema_.encode(frame)
+        return [
+            {c: v[a : a + CHUNK] for c, v in x.items()} for a in range(0, max(len(frame), 1), CHUNK)
+        ]
+
+
+def _bound(net: Network, x: Tensor, k: int, generator: torch.Generator) -> Tensor:
+    """The importance-weighted bound of each row (k = 1: the ELBO), in pieces that fit a cache."""
+    out = []
+    size = max(1, 4000 // k)
+    for part in x.split(size, dim=1):
+        t = net.terms(part, k, generator)
+        out.append(t.log_likelihood[0] - t.kl if k == 1 else objectives.importance_bound(t))
+    return torch.cat(out)
+
+
+def _normal(
+    rng: np.random.Generator | None, shape: tuple[int, ...], device: torch.device
+) -> Tensor:
+    drawn = np.zeros(shape) if rng is None else rng.standard_normal(shape)
+    return torch.from_numpy(drawn).to(device)
+
+
+def _blocks(rows: int) -> list[slice]:
+    """Rows in blocks whose intermediate results stay in the cache."""
+    return [slice(a, a + BLOCK) for a in range(0, max(rows, 1), BLOCK)]
+
+
+def _normal_score(logistic: np.ndarray) -> np.ndarray:
+    from scipy.special import expit, ndtri
+
+    return -np.sign(logistic) * ndtri(expit(-np.abs(logistic)))
+
+
+def _fingerprint(model: LatentEngine, x: Tensor) -> str:
+    parts = [repr(sorted(model.get_params(deep=False).items(), key=lambda item: item[0]))]
+    digest = hashlib.sha256("".join(parts).encode())
+    digest.update(np.ascontiguousarray(x.cpu().numpy()).tobytes())
+    return digest.hexdigest()

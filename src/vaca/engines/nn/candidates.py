@@ -1,0 +1,142 @@
+"""Several kinds of mechanism for every column, in training side by side; the data choose.
+
+The likelihood is a sum over columns that share no parameters. So each column has an early stop of
+its own, and a kind of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+from vaca.engines.nn.mechanisms import Head, Mechanisms
+
+__all__ = ["Candidates", "Chosen"]
+
+
+class Chosen(nn.Module):
+    """One mechanism per column, each out of one of several stacks.
+
+    Parameters
+    ----------
+    stacks : sequence of Mechanisms
+        Over the same columns.
+
+    Attributes
+    ----------
+    choice : LongTensor (d,)
+        Which stack a column is taken from.
+    """
+
+    choice: Tensor
+
+    def __init__(self, stacks: Sequence[Mechanisms]) -> None:
+        super().__init__()
+        self.stacks = nn.ModuleList(stacks)
+        self.register_buffer("choice", torch.zeros(len(stacks[0].heads), dtype=torch.long))
+
+    @property
+    def heads(self) -> tuple[Head, ...]:
+        """What the columns are."""
+        return self.stacks[0].heads  # type: ignore[return-value]
+
+    def log_prob(self, values: Tensor, seen: Tensor | None = None) -> Tensor:
+        """Log-likelihood (n, d) of each column given its parents in ``seen`` (or ``values``)."""
+        features = self.stacks[0].features(values if seen is None else seen)  # type: ignore[operator]
+        tables = [stack.log_prob(values, features) for stack in self.stacks]  # type: ignore[operator]
+        every = torch.stack(tables)
+        return every[self.choice, :, torch.arange(len(self.choice))].T
+
+    def numeric_noise(self, values: Tensor, columns: list[int]) -> tuple[Tensor, Tensor]:
+        """See `Mechanisms.numeric_noise`."""
+        low = values.new_empty(len(values), len(columns))
+        high = low.clone()
+        for stack, places, part in self._parts(columns):
+            low[:, places], high[:, places] = stack.numeric_noise(values, part)
+        return low, high
+
+    def numeric_value(self, noise: Tensor, values: Tensor, columns: list[int]) -> Tensor:
+        """See `Mechanisms.numeric_value`."""
+        result = torch.empty_like(noise)
+        for stack, places, part in self._parts(columns):
+            result[:, places] = stack.numeric_value(noise[:, places], values, part)
+        return result
+
+    def log_levels(self, values: Tensor, columns: list[int]) -> list[Tensor]:
+        """See `Mechanisms.log_levels`."""
+        result: dict[int, Tensor] = {}
+        for stack, places, part in self._parts(columns):
+            result.update(zip(places, stack.log_levels(values, part), strict=True))
+        return [result[k] for k in range(len(columns))]
+
+    def _parts(self, columns: list[int]) -> list[tuple[Mechanisms, list[int], list[int]]]:
+        """Each stack with the columns it has to answer for, and their places in the list."""
+        choice = self.choice.tolist()
+        parts = []
+        for number, stack in enumerate(self.stacks):
+            places = [k for k, j in enumerate(columns) if choice[j] == number]
+            if places:
+                parts.append((stack, places, [columns[k] for k in places]))
+        return parts
+
+
+class Candidates(nn.Module):
+    """Stacks in training beside the best mechanism so far of every column of each.
+
+    Parameters
+    ----------
+    build : callable
+        ``build(number)`` makes stack ``number`` with its initial weights; the same each time.
+    penalties : sequence of float
+        For each stack the factor on the sum of its squared weights; also how many there are.
+    """
+
+    score: Tensor
+
+    def __init__(self, build: Callable[[int], Mechanisms], penalties: Sequence[float]) -> None:
+        super().__init__()
+        self.penalties = tuple(penalties)
+        self.live = nn.ModuleList(build(k) for k in range(len(self.penalties)))
+        self.best = Chosen([build(k) for k in range(len(self.penalties))]).requires_grad_(False)
+        shape = (len(self.penalties), len(self.best.heads))
+        self.register_buffer("score", torch.full(shape, math.inf))
+
+    def features(self, values: Tensor) -> Tensor:
+        """What the networks see of the rows; the same for all stacks."""
+        return self.live[0].features(values)  # type: ignore[operator]
+
+    def loss(self, values: Tensor, features: Tensor) -> Tensor:
+        """Penalised mean negative log-likelihood, summed over stacks."""
+        total = values.new_zeros(())
+        for stack, penalty in zip(self.live, self.penalties, strict=True):
+            total = total - stack.log_prob(values, features).sum(1).mean()  # type: ignore[operator]
+            total = total + penalty * stack.size()  # type: ignore[operator]
+        return total
+
+    def keep(self, values: Tensor, features: Tensor) -> float:
+        """Validate; keep the mechanisms that improved; the sum of the best scores so far."""
+        for k, (stack, best) in enumerate(zip(self.live, self.best.stacks, strict=True)):
+            nll = -stack.log_prob(values, features).double().mean(0).to(self.score.dtype)  # type: ignore[operator]
+            better = [j for j in range(len(nll)) if nll[j] < self.score[k, j]]
+            best.copy_columns(stack, better)  # type: ignore[operator]
+            self.score[k, better] = nll[better]
+        return float(self.score.sum())
+
+    @torch.no_grad()
+    def choose(self, values: Tensor, margin: float = 1.0) -> Chosen:
+        """The best mechanisms, each column from the first stack that is not clearly beaten.
+
+        A later stack has to gain more than ``margin`` standard errors of the paired difference on
+        the given held-out rows.
+        """
+        losses = [-stack.log_prob(values).double() for stack in self.best.stacks]  # type: ignore[operator]
+        for j in range(len(self.best.heads)):
+            for k in range(1, len(losses)):
+                gain = losses[int(self.best.choice[j])][:, j] - losses[k][:, j]
+                spread = gain.std(unbiased=False) / math.sqrt(len(gain))
+                if gain.mean() > margin * spread:
+                    self.best.choice[j] = k
+        return self.best

@@ -1,0 +1,457 @@
+r"""The default network of VACA: messages between nodes carry values.
+
+For a continuous column i with parents pa(i):
+
+.. math::
+
+    \text{prior} \quad & z_i \sim N(0, 1) \\
+    \text{decoder} \quad & x_i = g_i(z_i; m_i) + \sigma_i(m_i)\, \varepsilon_i, \qquad
+        m_i = f^u_i\Big(\sum_{j \in pa(i)} f^m_{ij}(x_j)\Big) \\
+    \text{encoder} \quad & q(z_i \mid x_i, x_{pa(i)}) = N\big(\mu_i, s_i^2\big), \qquad
+        \mu_i = N_i\big(e_i(x_i - b_i; m'_i)\big), \quad s_i^{-2} = 1 + (g_i'(\mu_i) / \sigma_i)^2
+
+with :math:`g_i` and :math:`e_i` increasing in their first argument, :math:`b_i` the offset of
+:math:`g_i`, :math:`N_i` a step of Newton's method on :math:`\log p(x_i, z_i \mid m_i)`, and
+:math:`\sigma_i` capped so that the latent, not the output noise, explains the column. Discrete
+columns have a threshold or Gumbel map of their own noise (see `vaca.engines.nn.likelihoods`), whose
+posterior is known exactly.
+
+Running the decoder for one round of messages moves the influence of a column one edge further, so
+a graph whose longest path has :math:`\gamma` edges needs :math:`\gamma` rounds: :math:`\gamma - 1`
+hidden layers, design condition 1 of the paper. The encoder is one round: design condition 2.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from vaca.engines.nn.disjoint import DisjointLinear, DisjointMLP
+from vaca.engines.nn.likelihoods import Discrete, DiscreteLikelihood
+from vaca.engines.nn.monotone import Increasing, identity_parameters, parameter_count
+from vaca.engines.nn.objectives import Terms, gaussian_log_ratio
+
+_HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+#: Inputs are cut here (in sds), so that a wild `do` extrapolates as a constant, not without bound.
+_FAR = 30.0
+#: The longest refinement of a latent in one step.
+_STRIDE = 3.0
+
+
+class Embedding(nn.Module):
+    """What each column says to its children: features of its value, shape (columns, rows, size)."""
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(
+        self, columns: Sequence[Discrete], size: int, generator: torch.Generator | None
+    ) -> None:
+        super().__init__()
+        count = len(columns)
+        self.weight = nn.Parameter(torch.randn(count, 1, size - 1, generator=generator))
+        self.bias = nn.Parameter(torch.randn(count, 1, size - 1, generator=generator))
+        self.coded = [i for i, c in enumerate(columns) if c.levels]
+        most = max((c.levels for c in columns), default=0)
+        if self.coded:
+            table = torch.randn(len(self.coded), most, size, generator=generator)
+            self.table = nn.Parameter(table)
+        self.register_buffer("mean", torch.tensor([c.mean for c in columns]).view(-1, 1))
+        self.register_buffer("scale", torch.tensor([c.scale for c in columns]).view(-1, 1))
+
+    def forward(self, x: Tensor, which: Sequence[int] | None = None) -> Tensor:
+        """Features of ``x`` of shape (columns, rows): all columns, or those in ``which``."""
+        chosen = list(range(len(self.mean))) if which is None else list(which)
+        pick = slice(None) if which is None else chosen
+        value = ((x - self.mean[pick]) / self.scale[pick]).clamp(-_FAR, _FAR).unsqueeze(-1)
+        h = torch.cat([value, F.silu(value * self.weight[pick] + self.bias[pick])], -1)
+        at = [k for k, i in enumerate(chosen) if i in self.coded]
+        if at:
+            place = torch.as_tensor(at, device=x.device)
+            code = x[place].long().unsqueeze(-1).expand(-1, -1, h.shape[-1])
+            table = self.table[[self.coded.index(chosen[k]) for k in at]]
+            h = h.index_copy(0, place, table.gather(1, code))
+        return h
+
+
+class Trunk(nn.Module):
+    """One round of messages: linear message per edge, sum, update network per target."""
+
+    source: Tensor
+    target: Tensor
+
+    def __init__(
+        self,
+        edges: Sequence[tuple[int, int]],
+        targets: int,
+        n_in: int,
+        width: int,
+        depth: int,
+        start: Tensor,
+        generator: torch.Generator | None,
+    ) -> None:
+        super().__init__()
+        n_out = start.shape[-1]
+        self.targets, self.width = targets, width
+        source = torch.tensor([a for a, _ in edges], dtype=torch.long)
+        target = torch.tensor([b for _, b in edges], dtype=torch.long)
+        self.register_buffer("source", source, persistent=False)
+        self.register_buffer("target", target, persistent=False)
+        self.message = DisjointLinear(len(edges), n_in, width, bias=False)
+        self.bias = nn.Parameter(0.1 * torch.randn(targets, 1, width, generator=generator))
+        sizes = [width] * (depth + 1) + [n_out]
+        self.update = DisjointMLP(targets, sizes, F.silu, generator=generator)
+        # A straight way past the update network, so that weak, nearly linear effects are found.
+        self.straight = DisjointLinear(targets, width, n_out, bias=False)
+        with torch.no_grad():
+            # Unit variance through the sums at the start; outputs near where they should start.
+            arrivals = torch.zeros(targets).index_add_(0, target, torch.ones(len(edges)))
+            spread = torch.randn(self.message.weight.shape, generator=generator)
+            self.message.weight.copy_(spread / (n_in * arrivals[target]).sqrt().view(-1, 1, 1))
+            linear = cast("list[DisjointLinear]", list(self.update.layers))
+            for layer in linear:
+                layer.weight.mul_(math.sqrt(3.0))
+                cast("Tensor", layer.bias).zero_()
+            linear[-1].weight.mul_(0.1)
+            cast("Tensor", linear[-1].bias).copy_(start)
+            self.straight.weight.zero_()
+        self._parts: dict[tuple[int, ...], Part] = {}
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Outputs of all targets from features (columns, rows, n_in): (targets, rows, n_out)."""
+        m = self.bias.expand(self.targets, h.shape[1], self.width)
+        if len(self.source):
+            m = m.index_add(0, self.target, self.message(h[self.source]))
+        return self.update(F.silu(m)) + self.straight(m)
+
+    def some(self, h: Tensor, which: Sequence[int], *, messages: bool = True) -> Tensor:
+        """Outputs of the targets ``which`` from features laid out as (rows, columns, n_in)."""
+        part = self._part(tuple(which))
+        m = part.bias
+        if messages and len(part.sources):
+            # What the sources of a target say side by side, times the weights of its edges.
+            said = h.index_select(1, part.sources).view(len(h), len(which), -1)
+            m = torch.baddbmm(m, said.transpose(0, 1), part.messages)
+        out = m
+        for weight, bias in part.update:
+            out = torch.baddbmm(bias, F.silu(out), weight)
+        # Where nothing arrives all rows are alike, and one was computed.
+        return torch.baddbmm(out, m, part.straight).expand(-1, len(h), -1)
+
+    def _part(self, which: tuple[int, ...]) -> Part:
+        """The weights of some targets; kept while the network does not learn."""
+        if which in self._parts and not torch.is_grad_enabled():
+            return self._parts[which]
+        pairs = list(zip(self.source.tolist(), self.target.tolist(), strict=True))
+        into = [[e for e, (_, target) in enumerate(pairs) if target == i] for i in which]
+        # A target with fewer edges than another is filled up with edges whose weights are zero.
+        most = max(map(len, into), default=0)
+        edges = [e for own in into for e in own + [len(pairs)] * (most - len(own))]
+        weight = torch.cat([self.message.weight, torch.zeros_like(self.message.weight[:1])])
+        at = torch.tensor(which, dtype=torch.long, device=weight.device)
+        sources = [pairs[e][0] if e < len(pairs) else 0 for e in edges]
+        layers = cast("list[DisjointLinear]", list(self.update.layers))
+        part = Part(
+            torch.tensor(sources, dtype=torch.long, device=at.device),
+            weight[edges].view(len(which), most * weight.shape[1], self.width),
+            self.bias[at],
+            [(layer.weight[at], cast("Tensor", layer.bias)[at]) for layer in layers],
+            self.straight.weight[at],
+        )
+        if not self.training and not torch.is_grad_enabled():
+            self._parts[which] = part
+        return part
+
+    def train(self, mode: bool = True) -> Trunk:
+        """Weights may change from here on, or have changed."""
+        self._parts = {}
+        return super().train(mode)
+
+
+@dataclass(frozen=True)
+class Part:
+    """The weights of some targets of a `Trunk`, ready for products."""
+
+    sources: Tensor
+    messages: Tensor
+    bias: Tensor
+    update: list[tuple[Tensor, Tensor]]
+    straight: Tensor
+
+
+class ValueNetwork(nn.Module):
+    """Encoder, decoder and likelihood over the columns of a table.
+
+    Rows are laid out as (columns, rows): standardised values of continuous columns, codes of
+    levels, and counts as they are.
+
+    Parameters
+    ----------
+    parents : sequence of sequence of int
+        Parents of each column; a topological order of the columns is not needed.
+    columns : sequence of Discrete
+        Kind and size of each column.
+    width, depth, embedding : int
+        Sizes of the update networks and of what a column tells its children.
+    steps : int
+        Steps of the increasing maps.
+    noise : {"decoder", "column"} or float
+        Output noise of continuous columns: given by the decoder from the parents, one learned
+        number for each column, or a fixed variance.
+    cap : float
+        Largest sd of the output noise, in sds of the column, at the end of training.
+    rounds : int, optional
+        Rounds of messages when decoding; default as many as the graph needs.
+    encoder_rounds : int
+        Rounds of messages in the encoder; more than 1 breaks design condition 2.
+    refinements : int
+        Newton steps from the encoder's guess towards the mode of the posterior.
+    """
+
+    def __init__(
+        self,
+        parents: Sequence[Sequence[int]],
+        columns: Sequence[Discrete],
+        *,
+        width: int = 64,
+        depth: int = 1,
+        embedding: int = 16,
+        steps: int = 8,
+        noise: str | float = "decoder",
+        cap: float = 0.05,
+        rounds: int | None = None,
+        encoder_rounds: int = 1,
+        refinements: int = 1,
+        generator: torch.Generator | None = None,
+    ) -> None:
+        super().__init__()
+        self.parents = [tuple(p) for p in parents]
+        self.layers = depth_layers(self.parents)
+        self.rounds = len(self.layers) - 1 if rounds is None else rounds
+        self.noise, self.cap, self.refinements = noise, cap, refinements
+        count = len(columns)
+        edges = [(j, i) for i in range(count) for j in parents[i]]
+        self.discrete = DiscreteLikelihood(columns)
+        self.continuous = [i for i, c in enumerate(columns) if c.kind == "continuous"]
+        self.map_size = parameter_count(steps)
+        self.embed = Embedding(columns, embedding, generator)
+        identity = identity_parameters(steps)
+        n_out = max(self.map_size + 1, self.discrete.parameters_needed)
+        start = torch.zeros(count, 1, n_out)
+        start[self.continuous, 0, : self.map_size] = identity
+        self.decoder = Trunk(edges, count, embedding, width, depth, start, generator)
+        place = {column: k for k, column in enumerate(self.continuous)}
+        start = identity.expand(len(place), 1, -1)
+        into = [(j, place[i]) for j, i in edges if i in place]
+        self.encoder = Trunk(into, len(place), embedding, width, depth, start, generator)
+        self.leaks = nn.ModuleList(
+            DisjointLinear(len(edges), embedding, embedding, generator=generator)
+            for _ in range(encoder_rounds - 1)
+        )
+        self.column_noise = nn.Parameter(torch.zeros(count, 1)) if noise == "column" else None
+        for name, parameter in self.named_parameters():
+            # Decay shrinks effects of parents, not what a column is by itself.
+            spared = not name.endswith("weight") or name.startswith("embed")
+            setattr(parameter, "no_decay", spared)  # noqa: B010 (no attribute of every Parameter)
+
+    # ------------------------------------------------------------------ the parts
+
+    def anneal(self, cap: float) -> None:
+        """Set the present cap on the output noise (during training it shrinks to its end)."""
+        self.cap = cap
+
+    def sigma(self, parameters: Tensor, which: Sequence[int]) -> Tensor:
+        """Sd of the output noise of the continuous columns ``which``; shape (columns, rows)."""
+        if self.noise == "decoder":
+            raw = parameters[..., self.map_size]
+        elif self.column_noise is not None:
+            raw = self.column_noise[which].expand(parameters.shape[:-1])
+        else:
+            return parameters.new_full(parameters.shape[:-1], math.sqrt(float(self.noise)))
+        floor = 0.06 * self.cap
+        return floor + (self.cap - floor) * torch.sigmoid(raw)
+
+    def posterior(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Mean and sd of q(z | x) for the continuous columns, and the decoder's parameters.
+
+        Returns
+        -------
+        mean, sd : Tensors of shape (continuous columns, rows)
+        parameters : Tensor of shape (columns, rows, n_out)
+        """
+        h = self.embed(x)
+        parameters = self.decoder(h)
+        mean, sd, _, _ = self._posterior(x, self.encoder(self._heard(h)), parameters)
+        return mean, sd, parameters
+
+    def _heard(self, h: Tensor) -> Tensor:
+        """The features that reach the encoder's one round, or its last if there are more."""
+        for leak in self.leaks:
+            h = h.index_add(0, self.decoder.target, leak(h[self.decoder.source]))
+        return h
+
+    def _posterior(
+        self, x: Tensor, own: Tensor, parameters: Tensor
+    ) -> tuple[Tensor, Tensor, Increasing, Tensor]:
+        """Mean and sd of q, and the decoder's maps and output sd, of the continuous columns.
+
+        ``own`` is what the encoder gives for them, ``parameters`` what the decoder gives for all.
+        """
+        p = parameters[self.continuous]
+        decode = Increasing(p[..., : self.map_size])
+        sigma = self.sigma(p, self.continuous)
+        # The encoder works on the distance from the decoder's offset b_i(m_i), so that the two move
+        # together: each alone would be held in place by the other, and weak effects never learned.
+        mean = Increasing(own).value(x[self.continuous] - decode.offset)
+        for _ in range(self.refinements):
+            # A step of Newton's method towards the mode of the true posterior. It makes the encoder
+            # follow every change of the decoder, so that training does not wait for it.
+            value, slope = decode(mean)
+            steep = slope / sigma
+            error = (x[self.continuous] - value) / sigma
+            step = (error * steep - mean) / (1.0 + steep.square())
+            mean = mean + step.clamp(-_STRIDE, _STRIDE)
+        _, slope = decode(mean)
+        # The Laplace approximation of the true posterior: exact where the decoder is straight.
+        return mean, torch.rsqrt(1.0 + (slope / sigma).square()), decode, sigma
+
+    def terms(
+        self, x: Tensor, k: int, generator: torch.Generator | None, *, stop: bool = False
+    ) -> Terms:
+        """See `vaca.engines.nn.objectives.Variational`; z has the shape (k, columns, rows, 1)."""
+        h = self.embed(x)
+        parameters = self.decoder(h)
+        mean, sd, decode, sigma = self._posterior(x, self.encoder(self._heard(h)), parameters)
+        noise = torch.randn((k, *mean.shape), generator=generator, dtype=x.dtype, device=x.device)
+        z = (mean + sd * noise).unsqueeze(-1)
+        flat = z.squeeze(-1)
+        error = (x[self.continuous] - decode.value(flat)) / sigma
+        log_likelihood = (-0.5 * error.square() - sigma.log() - _HALF_LOG_2PI).sum(1)
+        log_likelihood = log_likelihood + self.discrete.log_prob(parameters, x)
+        ratio = gaussian_log_ratio(flat, noise, mean, sd, (1,), stop)
+        kl = (0.5 * (mean.square() + sd.square() - 1.0) - sd.log()).sum(0)
+        return Terms(z, (0, 2), log_likelihood, ratio, kl)
+
+    def encoder_parameters(self) -> list[nn.Parameter]:
+        """Parameters of q alone."""
+        parts = [self.encoder, self.leaks]
+        return [p for part in parts for p in part.parameters()]
+
+    def decoder_parameters(self) -> list[nn.Parameter]:
+        """Parameters of the likelihood."""
+        own = {id(p) for p in self.encoder_parameters()}
+        return [p for p in self.parameters() if id(p) not in own]
+
+    # ------------------------------------------------------------------ the map x = F(u, do)
+
+    def abduct(
+        self, x: Tensor, normal: Tensor, uniform: Tensor, uniform_levels: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        """The noise of the rows ``x``, as `generate` takes it: z, eps, logistic, gumbel, shift.
+
+        Parameters
+        ----------
+        x, uniform : Tensors of shape (columns, rows)
+        normal : Tensor of shape (continuous columns, rows)
+            Draws for z; zeros for the posterior mean.
+        uniform_levels : Tensor of shape (categories, rows, levels)
+        """
+        # Layer by layer: the very products that `generate` will do again, so that what is kept
+        # here as the residual is, to the last bit, what is missing there.
+        dtype = self.decoder.bias.dtype
+        low = x.to(dtype)
+        h = self.embed(low)
+        n_out = self.decoder.straight.weight.shape[-1]
+        parameters = low.new_empty(len(x), x.shape[1], n_out)
+        by_row = h.transpose(0, 1).contiguous()
+        for layer in self.layers:
+            parameters[layer] = self.decoder.some(by_row, layer)
+        heard = self._heard(h).transpose(0, 1).contiguous() if self.leaks else by_row
+        own = self.encoder.some(heard, range(len(self.continuous)))
+        mean, sd, decode, sigma = self._posterior(low, own, parameters)
+        z = mean + sd * normal.to(dtype)
+        missed = x[self.continuous] - decode.value(z).to(x.dtype)
+        eps = torch.zeros_like(x)
+        eps[self.continuous] = missed / sigma.to(x.dtype)
+        rest = self.discrete.posterior_noise(parameters, x, uniform, uniform_levels)
+        return z.to(x.dtype), eps, *rest
+
+    def generate(
+        self,
+        z: Tensor,
+        eps: Tensor,
+        logistic: Tensor,
+        gumbel: Tensor,
+        shift: Tensor,
+        do: Mapping[int, Tensor],
+    ) -> Tensor:
+        """The values of all columns as a function of the noise, differentiable in z and eps.
+
+        Parameters
+        ----------
+        z : Tensor of shape (continuous columns, rows)
+        eps, logistic, shift : Tensors of shape (columns, rows)
+        gumbel : Tensor of shape (categories, rows, levels)
+        do : mapping of column to Tensor of shape (rows,)
+
+        Returns
+        -------
+        Tensor of shape (columns, rows)
+        """
+        # The network may be of lower precision than the rows; sums are taken in theirs.
+        dtype = self.decoder.bias.dtype
+        latent = {column: k for k, column in enumerate(self.continuous)}
+        x = torch.zeros_like(eps)
+        size = self.embed.weight.shape[-1] + 1
+        h = eps.new_zeros(eps.shape[1], eps.shape[0], size, dtype=dtype)
+
+        def run(which: list[int], messages: bool = True) -> None:
+            # Intervened columns are computed too and then set: the shapes of the products are the
+            # same for every `do`, and so is, to the last bit, all that the `do` does not reach.
+            place = torch.as_tensor(which, device=x.device)
+            p = self.decoder.some(h, which, messages=messages)
+            out = torch.zeros_like(eps[place])
+            at = [k for k, i in enumerate(which) if i in latent]
+            if at:
+                columns = [which[k] for k in at]
+                own = z[[latent[i] for i in columns]].to(dtype)
+                q = p[at]
+                value = Increasing(q[..., : self.map_size]).value(own)
+                value = value.to(x.dtype) + self.sigma(q, columns).to(x.dtype) * eps[columns]
+                out = out.index_copy(0, torch.as_tensor(at, device=x.device), value)
+            out = self.discrete.draw(p, which, logistic[place], gumbel, shift[place], out)
+            for k, i in enumerate(which):
+                if i in do:
+                    out = out.index_copy(0, torch.tensor([k], device=x.device), do[i][None])
+            x.index_copy_(0, place, out)
+            h.index_copy_(1, place, self.embed(out.to(dtype), which).transpose(0, 1))
+
+        if self.rounds >= len(self.layers) - 1:
+            # Enough rounds: a column is final after the round of its depth, so compute it then.
+            for layer in self.layers:
+                run(layer)
+            return x
+        everything = list(range(len(eps)))
+        run(everything, messages=False)
+        for _ in range(self.rounds):
+            run(everything)
+        return x
+
+
+def depth_layers(parents: Sequence[Sequence[int]]) -> list[list[int]]:
+    """Columns by the length of the longest path that leads to them."""
+    depth: dict[int, int] = {}
+    while len(depth) < len(parents):
+        for i, own in enumerate(parents):
+            if i not in depth and all(j in depth for j in own):
+                depth[i] = 1 + max((depth[j] for j in own), default=-1)
+    layers: list[list[int]] = [[] for _ in range(max(depth.values()) + 1)]
+    for i in range(len(parents)):
+        layers[depth[i]].append(i)
+    return layers

@@ -1,0 +1,179 @@
+"""Fit several engines at once, each in a process of its own.
+
+A task goes to its process as files (JSON and safetensors, as models are saved), and what it
+learned comes back the same way. A process is deaf to Ctrl-C, which a terminal sends to all: the
+parent hears it, ends its children, and is the only one to say so. If the parent dies, its children
+see the end of their input and end too. Unlike `multiprocessing`, this works from any script,
+guarded or not.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from vaca.engines.engine import Engine
+from vaca.errors import VacaError
+from vaca.graph.dag import CausalGraph
+from vaca.table.schema import Columns, Schema
+
+__all__ = ["Task", "fit_all"]
+
+#: An engine with its schema, its training and validation rows, and its checkpoint.
+Task = tuple[Engine, Columns, Columns, str | None]
+
+
+def fit_all(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Engine]]:
+    """Yield (number, fitted engine) as they are ready; at most `jobs` at a time."""
+    if jobs == 1:
+        for k, (engine, train, validation, checkpoint) in enumerate(tasks):
+            fit_one(engine, train, validation, checkpoint)
+            yield k, engine
+        return
+    running: dict[int, subprocess.Popen[bytes]] = {}
+    waiting = list(range(len(tasks)))
+    with tempfile.TemporaryDirectory(prefix="vaca-") as folder:
+        places = [Path(folder) / str(k) for k in range(len(tasks))]
+        try:
+            while running or waiting:
+                while waiting and len(running) < jobs:
+                    k = waiting.pop(0)
+                    _write_task(tasks[k], places[k])
+                    running[k] = _start(places[k])
+                for k in [k for k, child in running.items() if child.poll() is not None]:
+                    code = _end(running.pop(k))
+                    _read_result(tasks[k][0], places[k], k, code)
+                    yield k, tasks[k][0]
+                time.sleep(0.02)
+        finally:
+            for child in running.values():
+                child.kill()
+                _end(child)
+
+
+def fit_one(engine: Engine, train: Columns, validation: Columns, checkpoint: str | None) -> None:
+    """Fit an engine whose schema is set, on one thread: the networks are small."""
+    import torch
+
+    threads = torch.get_num_threads()
+    engine.n_rows_ = len(next(iter(train.values())))
+    try:
+        torch.set_num_threads(1)
+        engine._fit(train, validation, False, checkpoint)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _start(place: Path) -> subprocess.Popen[bytes]:
+    path = os.pathsep.join(p for p in sys.path if p)
+    with (place / "stderr").open("wb") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "vaca.engines.processes", str(place)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            env={**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": "1"},
+            start_new_session=True,
+        )
+
+
+def _end(child: subprocess.Popen[bytes]) -> int:
+    """Wait for a process that has ended or was killed, and give its code."""
+    if child.stdin is not None:
+        child.stdin.close()
+    return child.wait()
+
+
+def _write_task(task: Task, place: Path) -> None:
+    from safetensors.numpy import save_file
+
+    from vaca.engines.persistence import _plain_parameters
+
+    engine, train, validation, checkpoint = task
+    place.mkdir()
+    about = {
+        "engine": type(engine).__name__,
+        "parameters": _plain_parameters(engine),
+        "graph": engine.graph.to_json(),
+        "schema": engine.schema_.to_dict(),
+        "checkpoint": None if checkpoint is None else os.path.abspath(checkpoint),
+    }
+    (place / "task.json").write_text(json.dumps(about), encoding="utf-8")
+    rows = {f"train/{c}": np.ascontiguousarray(v) for c, v in train.items()}
+    rows |= {f"validation/{c}": np.ascontiguousarray(v) for c, v in validation.items()}
+    save_file(rows, place / "rows.safetensors")
+
+
+def _read_result(engine: Engine, place: Path, k: int, code: int) -> None:
+    from safetensors.numpy import load_file
+
+    done = place / "done.json"
+    if code != 0 or not done.is_file():
+        raise VacaError(f"member {k}: {_last_words(place, code)}")
+    about = json.loads(done.read_text(encoding="utf-8"))
+    engine.n_rows_ = about["rows"]
+    engine.history_ = pd.DataFrame(about["history"])
+    engine._set_state(load_file(place / "state.safetensors"))
+
+
+def _last_words(place: Path, code: int) -> str:
+    lines = (place / "stderr").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    if code < 0:
+        return f"its process was killed by signal {-code}; was there too little memory?"
+    return lines[-1].partition(": ")[2] or lines[-1] if lines else f"its process ended with {code}"
+
+
+def _work(place: Path) -> None:
+    """What a process does: read the task, fit, write what was learned."""
+    import importlib
+
+    from safetensors.numpy import load_file, save_file
+
+    from vaca.engines.persistence import ENGINES, _restore_parameters
+
+    about = json.loads((place / "task.json").read_text(encoding="utf-8"))
+    family = getattr(importlib.import_module(ENGINES[about["engine"]]), about["engine"])
+    engine = family(
+        CausalGraph.from_json(about["graph"]), **_restore_parameters(about["parameters"])
+    )
+    engine.schema_ = Schema.from_dict(about["schema"])
+    engine.history_ = pd.DataFrame()
+    rows = load_file(place / "rows.safetensors")
+    train, validation = (
+        {name[len(part) :]: values for name, values in rows.items() if name.startswith(part)}
+        for part in ("train/", "validation/")
+    )
+    fit_one(engine, train, validation, about["checkpoint"])
+    state = {name: np.ascontiguousarray(values) for name, values in engine._state().items()}
+    save_file(state, place / "state.safetensors")
+    done = {"rows": engine.n_rows_, "history": engine.history_.to_dict(orient="list")}
+    (place / "done.json").write_text(json.dumps(done), encoding="utf-8")
+
+
+def _end_with_parent() -> None:
+    os.read(0, 1)  # returns when the parent closes it or is gone
+    os._exit(1)
+
+
+if __name__ == "__main__":
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    status = 1
+    try:
+        _work(Path(sys.argv[1]))
+        status = 0
+    except Exception:
+        traceback.print_exc()
+    finally:
+        sys.stderr.flush()
+        os._exit(status)  # the thread above still waits for its input

@@ -1,0 +1,5 @@
+"""The one interface of all causal models: what can be asked, and what comes back."""
+
+from vaca.model.causal_model import CausalModel, Noise
+
+__all__ = ["CausalModel", "Noise"]

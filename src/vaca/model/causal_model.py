@@ -1,0 +1,382 @@
+r"""The one interface: a graph, a noise distribution p(u), and a deterministic map x = F(u, do).
+
+- observational and interventional rows: :math:`x = F(u, do)` with :math:`u \sim p(u)`;
+- counterfactual rows: :math:`x^{CF} = F(u, do)` with :math:`u \sim p(u \mid x)`
+  (abduction, action, prediction).
+
+True SCMs and learned models implement `noise`, `abduct` and `simulate`; all questions are
+answered here, once, and never ask which of the two they hold.
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vaca.errors import SchemaError, VacaError, did_you_mean
+from vaca.graph.dag import CausalGraph
+from vaca.model.answers import CounterfactualFrame, Effect
+from vaca.model.intervention import Intervention, warn_outside_support
+from vaca.table.schema import Columns, Schema, as_frame
+
+#: Exogenous noise. A key is the name of a node or column, alone or after a prefix that ends in "/"
+#: ("z/age"), so that noise can be told apart by node; every array has the rows on its first axis.
+Noise = dict[str, np.ndarray]
+
+#: Rows that are simulated at once, so that memory does not grow with the table.
+CHUNK = 65_536
+
+
+class CausalModel(abc.ABC):
+    """Anything that can answer observational, interventional and counterfactual questions.
+
+    A subclass has a `graph`, a `schema_`, and three primitives on encoded rows (see
+    `vaca.table.schema.Columns`); the questions themselves are final.
+    """
+
+    graph: CausalGraph
+    schema_: Schema
+
+    # ------------------------------------------------------------------ the three primitives
+
+    @abc.abstractmethod
+    def noise(self, n: int, rng: np.random.Generator) -> Noise:
+        """Draw the exogenous noise of `n` rows from p(u)."""
+
+    @abc.abstractmethod
+    def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
+        """The noise of the given rows: a draw of p(u | x), or without `rng` one point answer."""
+
+    @abc.abstractmethod
+    def simulate(self, u: Noise, do: Columns) -> Columns:
+        """The rows x = F(u, do), as a pure function.
+
+        `do` holds the encoded value of every column of every intervened node, one per row; those
+        columns come back as given.
+        """
+
+    # ------------------------------------------------------------------ questions
+
+    def sample(
+        self, n: int, do: Mapping[str, Any] | None = None, seed: int | None = None
+    ) -> pd.DataFrame:
+        """Draw `n` rows: as observed, or as they would be under the intervention `do`.
+
+        Parameters
+        ----------
+        n : int
+        do : mapping, optional
+            Node -> value, array, Series, `Shift`, callable or distribution; see
+            `vaca.model.intervention`.
+        seed : int, optional
+            The same seed gives the same rows; with the same seed, rows under different `do` share
+            their noise and so can be compared one by one.
+
+        Returns
+        -------
+        DataFrame of `n` rows in the user's units.
+
+        Examples
+        --------
+        >>> import vaca
+        >>> scm = vaca.scms.load("triangle-lin")
+        >>> scm.sample(3, do={"x2": 0.5}, seed=0)["x2"].tolist()
+        [0.5, 0.5, 0.5]
+        """
+        n = _check_count("n", n)
+        seed = _fresh_seed() if seed is None else seed
+        noise_rng, do_rng = _generators(seed, 2)
+        intervention = self._parse(do).encode_rows(n).draw_random(n, do_rng)
+        if intervention.has_policy():
+            u = _join([self.noise(b - a, noise_rng) for a, b in _chunks(n)])
+            x = self._simulate(u, intervention, n)
+        else:
+            x = _join(
+                [
+                    self._simulate(
+                        self.noise(b - a, noise_rng), intervention.rows(slice(a, b)), b - a
+                    )
+                    for a, b in _chunks(n)
+                ]
+            )
+        frame = self.schema_.decode(x, index=pd.RangeIndex(n))
+        outside = self._outside(intervention, x)
+        if outside:
+            frame.attrs["outside_support"] = outside
+            warn_outside_support(outside)
+        self._record_sample(frame, n, seed, do)
+        return frame
+
+    def counterfactual(
+        self,
+        factual: Any,
+        do: Mapping[str, Any],
+        draws: int | None = None,
+        seed: int | None = None,
+    ) -> CounterfactualFrame:
+        """What each given row would have been under the intervention `do`.
+
+        Parameters
+        ----------
+        factual : DataFrame
+            The rows as they were observed.
+        do : mapping
+            See `sample`; a Series is aligned with the index of `factual`.
+        draws : int, optional
+            Without it, one point answer for each row, under the same index. With it, that many
+            draws of p(x_cf | x, do) for each row, under the index (row, draw), and `.summary()`.
+        seed : int, optional
+            For the draws and for random interventions.
+
+        Returns
+        -------
+        CounterfactualFrame
+            Columns that the intervention cannot reach keep their factual values exactly.
+
+        Examples
+        --------
+        >>> import vaca
+        >>> scm = vaca.scms.load("triangle-lin")
+        >>> factual = scm.sample(2, seed=0)
+        >>> scm.counterfactual(factual, do={"x2": 0.5})["x1"].equals(factual["x1"])
+        True
+        """
+        frame = as_frame(factual)
+        if len(frame) == 0:
+            raise SchemaError("there are no factual rows")
+        x = self.schema_.encode(frame)
+        repeats = 1 if draws is None else _check_count("draws", draws)
+        rows = np.repeat(np.arange(len(frame)), repeats)
+        abduct_rng, do_rng = _generators(_fresh_seed() if seed is None else seed, 2)
+        rng = None if draws is None else abduct_rng
+        # Values that are given belong to a row and repeat with it; random ones differ by draw.
+        intervention = self._parse(do).encode_rows(len(frame), frame.index)
+        intervention = intervention.rows(rows).draw_random(len(rows), do_rng)
+
+        def abducted(a: int, b: int) -> tuple[Noise, Columns]:
+            take = rows[a:b]
+            kept = {name: values[take] for name, values in x.items()}
+            return self._abduct_frame(frame.iloc[take], kept, rng), kept
+
+        if intervention.has_policy():
+            parts = [abducted(a, b) for a, b in _chunks(len(rows))]
+            u, kept = _join([p[0] for p in parts]), _join([p[1] for p in parts])
+            answer = self._simulate(u, intervention, len(rows), kept)
+        else:
+            pieces = []
+            for a, b in _chunks(len(rows)):
+                u, kept = abducted(a, b)
+                pieces.append(self._simulate(u, intervention.rows(slice(a, b)), b - a, kept))
+            answer = _join(pieces)
+        index = frame.index
+        if draws is not None:
+            labels = index[rows].to_frame(index=False)
+            labels["draw"] = np.tile(np.arange(repeats), len(frame))
+            names = [*(name or "row" for name in index.names), "draw"]
+            index = pd.MultiIndex.from_frame(labels, names=names)
+        result = CounterfactualFrame(self.schema_.decode(answer, index=index))
+        result.outside_support = self._outside(intervention, answer)
+        warn_outside_support(result.outside_support)
+        return result
+
+    def _outside(self, intervention: Intervention, x: Columns) -> list[str]:
+        """A sentence for each way in which the answer `x` leaves the data."""
+        return intervention.outside_support(x) + self._unseen(intervention, x)
+
+    def _unseen(self, intervention: Intervention, x: Columns) -> list[str]:
+        """A sentence for each pair of causes that the data never combine so; see `Engine`."""
+        return []
+
+    def effect(
+        self,
+        outcome: str,
+        treatment: Mapping[str, Any],
+        control: Mapping[str, Any] | None = None,
+        given: Any = None,
+        *,
+        level: Any = None,
+        n: int = 10_000,
+        draws: int | None = None,
+        seed: int | None = 0,
+    ) -> Effect:
+        r"""The average effect on a column of `treatment` against `control`.
+
+        .. math:: E[Y \mid do(treatment)] - E[Y \mid do(control)]
+
+        Parameters
+        ----------
+        outcome : str
+            A column. A discrete one counts by its levels if they are numbers; otherwise the effect
+            is on the probability of `level` (for a binary column by default its second level).
+        treatment, control : mapping
+            Interventions, as in `sample`; no `control` means no intervention.
+        given : DataFrame, optional
+            Factual rows: then the effect is averaged over their counterfactuals and `per_row` has
+            each one's own.
+        n : int
+            Rows to draw when none are given; both arms share their noise.
+        draws : int, optional
+            Draws for each given row (default: the point counterfactual).
+
+        Examples
+        --------
+        >>> import vaca
+        >>> scm = vaca.scms.load("triangle-lin")
+        >>> effect = scm.effect("x3", treatment={"x2": 1.0}, control={"x2": 0.0})
+        >>> round(effect.value, 6)
+        0.25
+        """
+        if outcome not in self.schema_:
+            raise VacaError(
+                f"unknown outcome {outcome!r}; {did_you_mean(outcome, self.schema_.columns)}"
+            )
+        control = {} if control is None else control
+        seed = _fresh_seed() if seed is None else seed
+        frames: list[pd.DataFrame] = []
+        outside: list[str] = []
+        for do in (treatment, control):
+            if given is None:
+                frames.append(self.sample(n, do, seed=seed))
+                outside += frames[-1].attrs.get("outside_support", [])
+            else:
+                answer = self.counterfactual(given, do, draws=draws, seed=seed)
+                outside += answer.outside_support
+                frames.append(answer)
+        scores = [self._score(frame[outcome], outcome, level) for frame in frames]
+        difference = pd.Series(scores[0] - scores[1], index=frames[0].index, name=outcome)
+        if draws is not None and given is not None:
+            keys = np.repeat(np.arange(len(difference) // draws), draws)
+            difference = difference.groupby(keys).mean()
+            difference.index = as_frame(given).index
+        size = len(difference)
+        error = float(difference.std(ddof=1) / np.sqrt(size)) if size > 1 else float("nan")
+        column = self.schema_[outcome]
+        if column.discrete and not column.numeric_levels and level is None:
+            level = column.levels[-1]
+        return Effect(
+            value=float(difference.mean()),
+            standard_error=error,
+            outcome=outcome,
+            treatment=dict(treatment),
+            control=dict(control),
+            level=level,
+            per_row=None if given is None else difference,
+            outside_support=outside,
+        )
+
+    def assumptions(self) -> pd.DataFrame:
+        """Per column: is its noise recovered exactly, and what a counterfactual rests on."""
+        rows = []
+        for name in self.schema_.columns:
+            exact, text = self._assumption(name)
+            rows.append({"column": name, "exact": exact, "rests_on": text})
+        return pd.DataFrame(rows).set_index("column")
+
+    # ------------------------------------------------------------------ for subclasses
+
+    def _assumption(self, column: str) -> tuple[bool, str]:
+        """Whether abduction of a column is exact, and the assumption behind it, in plain words."""
+        return False, "the model's own noise for this column"
+
+    def _record_sample(  # noqa: B027 (a hook: nothing to do is right for most)
+        self, frame: pd.DataFrame, n: int, seed: int, do: Mapping[str, Any] | None
+    ) -> None:
+        """A chance to note on a sampled frame how it was made."""
+
+    def _abduct_frame(
+        self, frame: pd.DataFrame, x: Columns, rng: np.random.Generator | None
+    ) -> Noise:
+        """`abduct`, for models that can use more of the factual frame than its values."""
+        return self.abduct(x, rng)
+
+    # ------------------------------------------------------------------ the common work
+
+    def _parse(self, do: Mapping[str, Any] | None) -> Intervention:
+        return Intervention.parse(do, self.graph, self.schema_)
+
+    def _simulate(
+        self,
+        u: Noise,
+        intervention: Intervention,
+        n: int,
+        factual: Columns | None = None,
+    ) -> Columns:
+        """Resolve `do` and run F in chunks; what `do` cannot reach keeps its factual value."""
+
+        def run(do: Columns) -> Columns:
+            pieces = [
+                self.simulate(_rows(u, a, b), {c: v[a:b] for c, v in do.items()})
+                for a, b in _chunks(n)
+            ]
+            x = _join(pieces)
+            x.update(do)  # exactly, whatever the engine's precision
+            if factual is not None:
+                reached = {self.graph.node_of(c) for c in do} | below(do)
+                for node in self.graph.nodes:
+                    if node not in reached:
+                        x.update({c: factual[c] for c in self.graph.columns(node)})
+            return x
+
+        def below(do: Columns) -> set[str]:
+            nodes = {self.graph.node_of(c) for c in do}
+            return {d for node in nodes for d in self.graph.descendants(node)}
+
+        def natural(do: Columns) -> Columns:
+            # A shift looks at its own node alone. If nothing above it moves, that is the factual
+            # value, and F need not be run to know it: half the work of a shifted counterfactual.
+            shifted = not intervention.has_policy() and below(do).isdisjoint(intervention.nodes)
+            return {**factual, **do} if factual is not None and shifted else run(do)
+
+        return run(intervention.resolve(natural))
+
+    def _score(self, values: pd.Series, outcome: str, level: Any) -> np.ndarray:
+        column = self.schema_[outcome]
+        if not column.discrete:
+            if level is not None:
+                raise VacaError(f"{outcome!r} is {column.kind} and has no level {level!r}")
+            return values.to_numpy(dtype=float)
+        codes = self.schema_.encode_column(outcome, values)
+        if level is None and column.numeric_levels:
+            return np.asarray(column.levels, dtype=float)[codes]
+        if level is None:
+            if column.kind != "binary":
+                raise VacaError(
+                    f"the outcome {outcome!r} is {column.kind}: say which level's probability the "
+                    f"effect is on, with level=; its levels: {list(column.levels)}"
+                )
+            level = column.levels[-1]
+        return (codes == self.schema_.encode_value(outcome, level)).astype(float)
+
+
+def _check_count(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
+        raise VacaError(f"{name} is a whole number of at least 1; got {value!r}")
+    return int(value)
+
+
+def _fresh_seed() -> int:
+    return int(np.random.SeedSequence().generate_state(1)[0])
+
+
+def _generators(seed: Any, count: int) -> list[np.random.Generator]:
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise VacaError(f"seed is a whole number of at least 0, or None; got {seed!r}")
+    return [np.random.default_rng(s) for s in np.random.SeedSequence(int(seed)).spawn(count)]
+
+
+def _chunks(n: int) -> Iterator[tuple[int, int]]:
+    return ((a, min(a + CHUNK, n)) for a in range(0, n, CHUNK))
+
+
+def _rows(u: Noise, a: int, b: int) -> Noise:
+    return {key: values[a:b] for key, values in u.items()}
+
+
+def _join(pieces: list[Columns]) -> Columns:
+    if len(pieces) == 1:
+        return dict(pieces[0])
+    return {name: np.concatenate([p[name] for p in pieces]) for name in pieces[0]}

@@ -1,0 +1,234 @@
+"""Questions about tables larger than memory: read, answer and write piece by piece."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vaca.errors import SupportWarning, VacaError, did_you_mean
+from vaca.model.answers import CounterfactualFrame
+from vaca.model.causal_model import CausalModel
+from vaca.model.intervention import Intervention, Shift
+from vaca.table.files import TableReader, TableWriter
+
+__all__ = ["Streamed", "counterfactual_chunks", "sample_chunks", "stream_counterfactuals"]
+
+#: Answers (rows times draws) that are held at once.
+CHUNK = 131_072
+#: The column that says of each row whether its intervention leaves the range of the data.
+FLAG = "outside_support"
+
+
+@dataclass
+class Streamed:
+    """What a stream of answers came to.
+
+    Attributes
+    ----------
+    rows : int
+        Rows read.
+    written : int
+        Rows written.
+    outside : dict of str to int
+        Intervened column -> answers whose value lies outside the range of the training data.
+    unseen : list of str
+        What the first piece says of causes that the data never combine so.
+    """
+
+    rows: int = 0
+    written: int = 0
+    outside: dict[str, int] = field(default_factory=dict)
+    unseen: list[str] = field(default_factory=list)
+
+
+def stream_counterfactuals(
+    model: CausalModel,
+    source: str | Path,
+    do: Mapping[str, Any],
+    out: str | Path,
+    *,
+    draws: int | None = None,
+    summary: bool = False,
+    seed: int | None = None,
+    keep: Sequence[str] = (),
+    chunk: int = CHUNK,
+    progress: Callable[[int], None] | None = None,
+) -> Streamed:
+    """Counterfactuals of every row of a file, to a file, at a memory that does not grow with it.
+
+    Parameters
+    ----------
+    model : CausalModel
+    source : path
+        Factual rows: .csv, .parquet or .feather.
+    do : mapping
+        Node -> value or `Shift`, the same for all rows.
+    out : path
+        Where the answers go; the file appears when it is complete.
+    draws, seed
+        See `CausalModel.counterfactual`. Answers depend on the seed and on `chunk`.
+    summary : bool
+        With `draws`: one row per factual row, with mean, sd and two quantiles of each column.
+    keep : sequence of str
+        Further columns of the source that are copied to the answer, such as an identifier.
+    chunk : int
+        Answers held at once.
+    progress : callable, optional
+        Told after each piece how many rows it had.
+
+    Returns
+    -------
+    Streamed
+    """
+    reader = open_factual(model, source, keep)
+    result = Streamed()
+    with TableWriter(out) as writer:
+        for facts, answer in counterfactual_chunks(
+            model,
+            reader,
+            do,
+            draws=draws,
+            summary=summary,
+            seed=seed,
+            keep=keep,
+            chunk=chunk,
+            tally=result,
+        ):
+            writer.write(answer)
+            if progress is not None:
+                progress(facts)
+        result.written = writer.rows
+    return result
+
+
+def open_factual(model: CausalModel, source: str | Path, keep: Sequence[str] = ()) -> TableReader:
+    """A reader of the columns that a model needs, and of those to keep; names what is missing."""
+    wanted = model.schema_.columns
+    reader = TableReader(source, columns=[*wanted, *keep], schema=model.schema_)
+    for name in keep:
+        if name in wanted:
+            raise VacaError(
+                f"--keep {name}: it is a column of the model and is in the answer anyway"
+            )
+    for name in (*wanted, *keep):
+        if name not in reader.columns:
+            raise VacaError(
+                f"{source}: there is no column {name!r}; {did_you_mean(name, reader.columns)}"
+            )
+    return reader
+
+
+def counterfactual_chunks(
+    model: CausalModel,
+    reader: TableReader,
+    do: Mapping[str, Any],
+    *,
+    draws: int | None = None,
+    summary: bool = False,
+    seed: int | None = None,
+    keep: Sequence[str] = (),
+    chunk: int = CHUNK,
+    tally: Streamed | None = None,
+) -> Iterator[tuple[int, pd.DataFrame]]:
+    """Yield (factual rows, answers to them) for each piece of a file; see `stream_counterfactuals`.
+
+    Where an intervention can leave the range of the data, the answers have a column
+    `outside_support` that says of each row whether it does.
+    """
+    if summary and draws is None:
+        raise VacaError("a summary is over draws: give a number of draws, for example --draws 200")
+    tally = Streamed() if tally is None else tally
+    flagged = _can_leave_support(model, do)
+    intervention = Intervention.parse(do, model.graph, model.schema_)
+    intervened = [c for node in intervention.nodes for c in model.graph.columns(node)]
+    base = np.random.SeedSequence().generate_state(1)[0] if seed is None else seed
+    size = max(1, chunk // (draws or 1))
+    for number, facts in enumerate(reader.chunks(size)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SupportWarning)  # told once, at the end
+            answer = model.counterfactual(
+                facts, do, draws=draws, seed=_piece_seed(int(base), number)
+            )
+        if number == 0:
+            tally.unseen = model._unseen(intervention, model.schema_.encode(answer))
+        outside = _outside(model, answer, intervened, tally)
+        frame = _flat(answer, draws, summary)
+        if flagged:
+            if summary and draws is not None:
+                outside = outside.reshape(len(facts), draws).any(axis=1)
+            frame[FLAG] = outside
+        if keep:
+            times = 1 if summary or draws is None else draws
+            kept = facts[list(keep)].iloc[np.repeat(np.arange(len(facts)), times)]
+            frame = pd.concat([kept.reset_index(drop=True), frame.reset_index(drop=True)], axis=1)
+        tally.rows += len(facts)
+        yield len(facts), frame
+
+
+def sample_chunks(
+    model: CausalModel,
+    n: int,
+    do: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    chunk: int = 1_000_000,
+) -> Iterator[pd.DataFrame]:
+    """Draw `n` rows in pieces; up to `chunk` rows they are those of `model.sample(n, do, seed)`."""
+    base = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    for number, start in enumerate(range(0, n, chunk)):
+        size = min(chunk, n - start)
+        with warnings.catch_warnings():
+            if number:
+                warnings.simplefilter("ignore", SupportWarning)
+            yield model.sample(size, do, seed=_piece_seed(base, number))
+
+
+def _piece_seed(base: int, number: int) -> int:
+    # The first piece has the seed itself, so that a small file gets the library's own answer.
+    return base if number == 0 else int(np.random.SeedSequence([base, number]).generate_state(1)[0])
+
+
+def _can_leave_support(model: CausalModel, do: Mapping[str, Any]) -> bool:
+    parts = Intervention.parse(do, model.graph, model.schema_).parts
+    for columns in parts.values():
+        for name, part in columns.items():
+            column = model.schema_[name]
+            if column.discrete or column.low is None or column.high is None:
+                continue
+            if isinstance(part, Shift):
+                return True
+            value = float(model.schema_.encode_value(name, part))
+            if not column.low <= value <= column.high:
+                return True
+    return False
+
+
+def _outside(
+    model: CausalModel, answer: pd.DataFrame, intervened: Sequence[str], tally: Streamed
+) -> np.ndarray:
+    result = np.zeros(len(answer), dtype=bool)
+    for name in intervened:
+        column = model.schema_[name]
+        if column.discrete or column.low is None or column.high is None:
+            continue
+        values = answer[name].to_numpy(dtype=float)
+        beyond = (values < column.low) | (values > column.high)
+        if beyond.any():
+            tally.outside[name] = tally.outside.get(name, 0) + int(beyond.sum())
+        result |= beyond
+    return result
+
+
+def _flat(answer: CounterfactualFrame, draws: int | None, summary: bool) -> pd.DataFrame:
+    if draws is None:
+        return pd.DataFrame(answer)
+    if not summary:
+        return pd.DataFrame(answer).reset_index()
+    table = answer.summary()
+    table.columns = [f"{name}_{statistic}" for name, statistic in table.columns]
+    return table.reset_index()

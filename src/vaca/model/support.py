@@ -1,0 +1,147 @@
+"""Which combinations of causes the data hold.
+
+Values that are each usual can be unheard of together: a child's income with a pensioner's age. An
+intervention sets one cause and leaves the other, so it often asks for such pairs, and whatever an
+engine then says of their common effect is its assumption, not the data's word.
+
+Every pair of columns that act on the same node is laid out in cells: levels, or ranges of values
+with about as many rows each. A cell is *unseen* if no row is in it although `EXPECTED` or more
+would be, were the two columns independent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from vaca.graph.dag import CausalGraph
+from vaca.table.schema import Columns, Schema
+
+__all__ = ["Overlap"]
+
+#: Rows a cell would hold if columns were independent, for its emptiness to say something.
+EXPECTED = 5
+#: Ranges a numeric column is cut into at most.
+RANGES = 10
+#: Of the rows of an answer: from this share on it is said.
+SHARE = 0.1
+#: Of an answer, so many rows are looked at.
+ROWS = 10_000
+
+
+@dataclass(frozen=True)
+class Overlap:
+    """Pairs of causes with the cells that no row is in.
+
+    Attributes
+    ----------
+    edges : dict of array
+        Where the ranges of a numeric column end; none for levels.
+    unseen : dict of array
+        For two columns with a common effect a table of booleans, cells of the one by the other's.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, vaca
+    >>> from vaca.model.support import Overlap
+    >>> graph = vaca.CausalGraph.from_edges([("age", "pay"), ("years", "pay")])
+    >>> age = np.linspace(20, 60, 500)
+    >>> rows = {"age": age, "years": age - 20, "pay": age}
+    >>> schema = vaca.Schema.infer(pd.DataFrame(rows), graph)
+    >>> asked = {"age": np.full(3, 25.0), "years": np.full(3, 35.0)}
+    >>> (found,) = Overlap.of(rows, graph, schema).sentences(asked, graph, do=["years"])
+    >>> found.partition(", ")[0]
+    "do on 'years': 100 % of the rows combine 'age' and 'years'"
+    """
+
+    edges: Mapping[str, np.ndarray]
+    unseen: Mapping[tuple[str, str], np.ndarray]
+
+    @classmethod
+    def of(cls, rows: Columns, graph: CausalGraph, schema: Schema) -> Overlap:
+        """Look at the rows of a table, encoded."""
+        n = len(next(iter(rows.values())))
+        ranges = int(min(RANGES, np.sqrt(n / EXPECTED)))
+        pairs = _pairs(graph)
+        edges: dict[str, np.ndarray] = {}
+        cells: dict[str, np.ndarray] = {}
+        for column in {column for pair in pairs for column in pair}:
+            if not schema[column].discrete:
+                inner = np.linspace(0, 1, ranges + 1)[1:-1]
+                edges[column] = np.unique(np.quantile(rows[column], inner))
+            cells[column] = _cells(rows[column], edges.get(column))
+        unseen = {}
+        for one, other in pairs:
+            shape = cells[one].max() + 1, cells[other].max() + 1
+            count = np.zeros(shape)
+            np.add.at(count, (cells[one], cells[other]), 1.0)
+            expected = np.outer(count.sum(1), count.sum(0)) / n
+            empty = (count == 0) & (expected >= EXPECTED)
+            if empty.any():
+                unseen[one, other] = empty
+        return cls(edges, unseen)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON; see `from_dict`."""
+        return {
+            "edges": {column: edges.tolist() for column, edges in self.edges.items()},
+            "unseen": [
+                [*names, empty.astype(int).tolist()] for names, empty in self.unseen.items()
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, found: Mapping[str, Any]) -> Overlap:
+        """The overlap of `to_dict`."""
+        return cls(
+            {column: np.array(edges) for column, edges in found["edges"].items()},
+            {(one, other): np.array(empty, bool) for one, other, empty in found["unseen"]},
+        )
+
+    def sentences(self, rows: Columns, graph: CausalGraph, do: Collection[str]) -> list[str]:
+        """One for each pair of causes that doing the nodes tears apart, the worst first.
+
+        Of a pair, one cause is set and the other is set too or stays as it was: a cause that
+        follows the one that is set goes with it by the model's own mechanism.
+        """
+        below = {node for done in do for node in graph.descendants(done)} - set(do)
+        fixed = {column for node in do for column in graph.columns(node)}
+        stays = set(rows) - {column for node in below for column in graph.columns(node)}
+        effects = {
+            pair: [node for node in nodes if node not in do]
+            for pair, nodes in _pairs(graph).items()
+            if pair in self.unseen and set(pair) & fixed and set(pair) <= stays
+        }
+        shares = {pair: self._share(rows, *pair) for pair, nodes in effects.items() if nodes}
+        return [
+            f"do on {', '.join(map(repr, do))}: {100 * shares[pair]:.0f} % of the rows combine "
+            f"{pair[0]!r} and {pair[1]!r}, causes of {', '.join(map(repr, effects[pair]))}, "
+            "as no row of the data does"
+            for pair in sorted(shares, key=lambda pair: -shares[pair])
+            if shares[pair] >= SHARE
+        ]
+
+    def _share(self, rows: Columns, one: str, other: str) -> float:
+        """Of the rows, how many are in unseen cells of the pair."""
+        empty = self.unseen[one, other]
+        a, b = (_cells(rows[c][:ROWS], self.edges.get(c)) for c in (one, other))
+        known = (a < empty.shape[0]) & (b < empty.shape[1])  # else a level without rows
+        return float(np.mean(empty[a[known], b[known]])) if known.any() else 0.0
+
+
+def _pairs(graph: CausalGraph) -> dict[tuple[str, str], list[str]]:
+    """Two columns -> the nodes that both act on."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for node in graph.nodes:
+        causes = {column for parent in graph.parents(node) for column in graph.columns(parent)}
+        for pair in combinations([c for c in graph.all_columns if c in causes], 2):
+            found.setdefault(pair, []).append(node)
+    return found
+
+
+def _cells(values: np.ndarray, edges: np.ndarray | None) -> np.ndarray:
+    return values.astype(np.int64) if edges is None else np.searchsorted(edges, values)

@@ -1,0 +1,12 @@
+"""Every experiment by name."""
+
+from __future__ import annotations
+
+from vaca.reproduction.experiment import Experiment
+from vaca.reproduction.generalisation import GENERALISATION
+from vaca.reproduction.paper import PAPER
+from vaca.reproduction.studies import STUDIES
+
+__all__ = ["EXPERIMENTS"]
+
+EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION)}

@@ -1,0 +1,204 @@
+"""Figures from scores: pure functions that give a matplotlib figure and touch no global state."""
+
+from __future__ import annotations
+
+import base64
+import html
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vaca.reproduction.scores import TITLES, label
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+__all__ = ["Picture", "bars", "box", "lines", "pairs"]
+
+COLOURS = ("#0b6e99", "#d1495b", "#3a7d44", "#edae49", "#6c4f9e", "#5a6577", "#00798c", "#a23b72")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A figure with the name of its file and what to say about it."""
+
+    name: str
+    title: str
+    figure: Figure
+    caption: str = ""
+
+    def png(self) -> bytes:
+        """The picture as a PNG file, the same bytes for the same data."""
+        out = io.BytesIO()
+        self.figure.savefig(out, format="png", dpi=110, metadata={"Software": None})
+        return out.getvalue()
+
+    def html(self) -> str:
+        """The picture inside a page, without a file of its own."""
+        data = base64.b64encode(self.png()).decode()
+        return (
+            f"<h2>{html.escape(self.title)}</h2>\n<figure>"
+            f'<img alt="{html.escape(self.title)}" src="data:image/png;base64,{data}">'
+            f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
+        )
+
+
+def _grid(panels: int, width: float = 4.2, height: float = 3.3) -> tuple[Figure, list[Any]]:
+    from matplotlib.figure import Figure
+
+    columns = min(3, panels)
+    rows = -(-panels // columns)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    axes = np.atleast_1d(figure.subplots(rows, columns, squeeze=False)).ravel().tolist()
+    for axis in axes[panels:]:
+        axis.set_visible(False)
+    for axis in axes:
+        axis.spines[["top", "right"]].set_visible(False)
+        axis.grid(axis="y", color="#e4e8ee", linewidth=0.8)
+        axis.set_axisbelow(True)
+    return figure, axes[:panels]
+
+
+def lines(
+    frame: pd.DataFrame,
+    x: str,
+    panels: Sequence[tuple[str, str]],
+    *,
+    xlabel: str,
+    hue: str = "model",
+    log_x: bool = False,
+    floor: bool = True,
+) -> Figure:
+    """Scores against a number, one line for each model, with a band of one sd over seeds.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        See `vaca.reproduction.scores.score_frame`; `x` is a numeric column of it.
+    panels : sequence of (scm, metric)
+        One panel each.
+    floor : bool
+        Also draw the floor, dashed.
+    """
+    figure, axes = _grid(len(panels))
+    hues = list(dict.fromkeys(frame[hue]))
+    for axis, (scm, metric) in zip(axes, panels, strict=True):
+        part = frame[(frame["metric"] == metric) & ((frame["scm"] == scm) | (scm == ""))]
+        for colour, name in zip(COLOURS, hues, strict=False):
+            mine = part[part[hue] == name].groupby(x)["value"]
+            mean, sd = mine.mean(), mine.std().fillna(0.0)
+            at = mean.index.to_numpy(dtype=float)
+            shown = label(name) if hue == "model" else str(name)
+            axis.plot(at, mean, "o-", color=colour, label=shown, markersize=4)
+            axis.fill_between(at, mean - sd, mean + sd, color=colour, alpha=0.15, linewidth=0)
+        if floor:
+            lowest = part.groupby(x)["floor"].mean().dropna()
+            if len(lowest) and (lowest > 1e-6).any():
+                axis.plot(lowest.index, lowest, "--", color="#5a6577", label="floor (truth)")
+        _scale(axis, part["value"])
+        if log_x:
+            axis.set_xscale("log")
+        axis.set(xlabel=xlabel, ylabel=f"{TITLES.get(metric, metric)} (x100)")
+        axis.set_title(scm or "all", fontsize=10)
+    axes[0].legend(fontsize=8, frameon=False)
+    return figure
+
+
+def _scale(axis: Any, values: pd.Series) -> None:
+    finite = values[np.isfinite(values) & (values > 0)]
+    if len(finite) and finite.max() > 30 * finite.min():
+        axis.set_yscale("log")
+    else:
+        axis.set_ylim(bottom=0)
+
+
+def bars(
+    frame: pd.DataFrame, group: str, panels: Sequence[tuple[str, str]], *, order: Sequence[str]
+) -> Figure:
+    """Mean score of each group (with one sd), models side by side, one panel per (scm, metric)."""
+    figure, axes = _grid(len(panels))
+    models = list(dict.fromkeys(frame["model"]))
+    width = 0.8 / max(1, len(models))
+    for axis, (scm, metric) in zip(axes, panels, strict=True):
+        part = frame[(frame["metric"] == metric) & (frame["scm"] == scm)]
+        shown = [name for name in order if (part[group] == name).any()]
+        for i, (colour, model) in enumerate(zip(COLOURS, models, strict=False)):
+            mine = part[part["model"] == model].groupby(group)["value"]
+            mean, sd = mine.mean().reindex(shown), mine.std().fillna(0.0).reindex(shown)
+            at = np.arange(len(shown)) + (i - (len(models) - 1) / 2) * width
+            axis.bar(at, mean, width, yerr=sd, color=colour, label=label(model), capsize=2)
+        lowest = float(part["floor"].mean())
+        if lowest > 1e-6:
+            axis.axhline(lowest, ls="--", color="#5a6577", label="floor (truth)")
+        axis.set_xticks(np.arange(len(shown)), shown, fontsize=8)
+        axis.set_ylabel(f"{TITLES.get(metric, metric)} (x100)")
+        axis.set_title(scm, fontsize=10)
+        _scale(axis, part["value"])
+    axes[0].legend(fontsize=8, frameon=False)
+    return figure
+
+
+def box(values: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: str) -> Figure:
+    """Box plots, one panel for each graph and one box for each model; the scale is logarithmic."""
+    figure, axes = _grid(max(1, len(values)), width=3.4)
+    for axis, (graph, models) in zip(axes, values.items(), strict=False):
+        names = list(models)
+        boxes = axis.boxplot([models[name] for name in names], widths=0.6, patch_artist=True)
+        for patch, colour in zip(boxes["boxes"], COLOURS, strict=False):
+            patch.set_facecolor(colour + "55")
+            patch.set_edgecolor(colour)
+        axis.set_xticks(
+            range(1, len(names) + 1), [label(n) for n in names], rotation=25, fontsize=8
+        )
+        axis.set_title(graph, fontsize=10)
+        axis.set_ylabel(ylabel)
+        axis.set_yscale("log")
+    return figure
+
+
+def pairs(data: pd.DataFrame, title: str, other: pd.DataFrame | None = None) -> Figure:
+    """Histograms on the diagonal and scatter plots below it, for every pair of columns.
+
+    Parameters
+    ----------
+    data : DataFrame
+        Rows of the truth.
+    other : DataFrame, optional
+        Rows of a model, drawn over them.
+    """
+    from matplotlib.figure import Figure
+
+    names = [str(c) for c in data.columns]
+    size = max(4.0, min(14.0, 1.4 * len(names)))
+    figure = Figure(figsize=(size, size), layout="constrained")
+    axes = figure.subplots(len(names), len(names), squeeze=False)
+    layers = [(data, COLOURS[0])] + ([(other, COLOURS[1])] if other is not None else [])
+    for i, below in enumerate(names):
+        for j, left in enumerate(names):
+            axis = axes[i, j]
+            axis.tick_params(labelsize=6)
+            if j > i:
+                axis.set_visible(False)
+                continue
+            for frame, colour in layers:
+                x, y = _numeric(frame[left]), _numeric(frame[below])
+                if i == j:
+                    axis.hist(x, bins=30, density=True, color=colour, alpha=0.6)
+                else:
+                    axis.plot(x, y, ".", markersize=1.5, alpha=0.4, color=colour, rasterized=True)
+            if i == len(names) - 1:
+                axis.set_xlabel(left, fontsize=7)
+            if j == 0:
+                axis.set_ylabel(below, fontsize=7)
+    figure.suptitle(title, fontsize=10)
+    return figure
+
+
+def _numeric(series: pd.Series) -> np.ndarray:
+    if pd.api.types.is_numeric_dtype(series):
+        return series.to_numpy(dtype=float)
+    return pd.factorize(series, sort=True)[0].astype(float)

@@ -1,0 +1,403 @@
+"""Tables in files: CSV, Parquet and Feather, read and written whole or piece by piece.
+
+A file that is written appears under its name only when it is complete; until then it has a
+temporary name beside it, which is removed when something goes wrong.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import shutil
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from vaca.errors import SchemaError, VacaError
+from vaca.table.schema import Schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FORMATS", "TableReader", "TableWriter", "complete", "read_table", "write_table"]
+
+FORMATS = (".csv", ".parquet", ".feather")
+#: Rows that are read at once when a file is read piece by piece.
+CHUNK = 65_536
+#: What stands for a missing value in a CSV file. "None" does not: it is a common level.
+MISSING = ["", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "null", "NULL"]
+_SEPARATORS = (",", ";", "\t", "|")
+
+
+def table_format(path: str | Path) -> str:
+    """The kind of a table's file by its ending.
+
+    >>> table_format("people.CSV")
+    '.csv'
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix not in FORMATS:
+        raise VacaError(
+            f"{path}: unknown kind of file {Path(path).suffix!r}; end its name in "
+            f"{', '.join(FORMATS)}"
+        )
+    return suffix
+
+
+# ---------------------------------------------------------------------- reading
+
+
+class TableReader:
+    """A table in a file, to be read piece by piece.
+
+    CSV files may start with a byte-order mark, and may be separated by comma, semicolon, tab or
+    bar, whichever cuts the first line in most parts; with semicolons, numbers may have a decimal
+    comma. They must be UTF-8 (or UTF-16 with its mark).
+
+    Parameters
+    ----------
+    path : path
+        A .csv, .parquet or .feather file.
+    columns : sequence of str, optional
+        Read these alone; by default all.
+    schema : Schema, optional
+        Columns whose levels are text are then read as text, also when all look like numbers.
+
+    Attributes
+    ----------
+    columns : list of str
+        The names of the columns of the file.
+    rows : int or None
+        How many rows there are; None if that is not known before they are read (CSV).
+    """
+
+    columns: list[str]
+    rows: int | None
+
+    def __init__(
+        self,
+        path: str | Path,
+        columns: Sequence[str] | None = None,
+        schema: Schema | None = None,
+    ) -> None:
+        self.path = Path(path)
+        self.format = table_format(self.path)
+        if self.path.is_dir():
+            raise VacaError(f"{path} is a folder; give a file ({', '.join(FORMATS)})")
+        if not self.path.exists():
+            raise VacaError(f"{path}: no such file")
+        if self.path.stat().st_size == 0:
+            raise VacaError(f"{path}: empty file; its first line must name the columns")
+        self._wanted = columns
+        self._schema = schema
+        self._csv: dict[str, Any] = {}
+        with self._explained():
+            self._open()
+        twice = [c for i, c in enumerate(self.columns) if c in self.columns[:i]]
+        if twice:
+            raise VacaError(f"{path}: two columns are named {twice[0]!r}; rename one")
+
+    def _open(self) -> None:
+        if self.format == ".csv":
+            self._csv = _sniff(self.path)
+            self.columns, self.rows = self._csv.pop("columns"), None
+        elif self.format == ".parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(self.path) as file:
+                names = file.schema_arrow.names
+                self.rows = file.metadata.num_rows
+            self.columns = [n for n in names if not n.startswith("__index_level_")]
+        else:
+            import pyarrow.ipc as ipc
+
+            with ipc.open_file(self.path) as file:
+                self.columns = list(file.schema.names)
+                self.rows = sum(file.get_batch(i).num_rows for i in range(file.num_record_batches))
+
+    def read(self) -> pd.DataFrame:
+        """The whole table at once."""
+        pieces = list(self.chunks(10_000_000))
+        return pieces[0] if len(pieces) == 1 else pd.concat(pieces, ignore_index=True)
+
+    def chunks(self, size: int = CHUNK) -> Iterator[pd.DataFrame]:
+        """The table as frames of at most `size` rows, whose index counts the rows of the file."""
+        start = 0
+        with self._explained():
+            for frame in self._pieces(size):
+                if not len(frame):
+                    continue
+                frame.index = pd.RangeIndex(start, start + len(frame))
+                start += len(frame)
+                yield frame
+        self.rows = start
+        if start == 0:
+            raise VacaError(f"{self.path}: no rows, only the names of the columns")
+
+    def _pieces(self, size: int) -> Iterator[pd.DataFrame]:
+        names = None
+        if self._wanted is not None:
+            names = [c for c in self.columns if c in set(self._wanted)]
+        if self.format == ".csv":
+            with pd.read_csv(
+                self.path,
+                chunksize=size,
+                index_col=False,
+                keep_default_na=False,
+                na_values=MISSING,
+                dtype=self._text_columns(),
+                low_memory=False,
+                **self._csv,
+            ) as reader:
+                # Not `usecols`, with which rows that are too long would be cut without a word.
+                for frame in reader:
+                    yield frame if names is None else frame[names]
+        elif self.format == ".parquet":
+            import pyarrow.parquet as pq
+
+            with pq.ParquetFile(self.path, memory_map=True) as file:
+                for batch in file.iter_batches(size, columns=names or self.columns):
+                    yield _to_pandas(batch)
+        else:
+            import pyarrow as pa
+            import pyarrow.ipc as ipc
+
+            with pa.memory_map(str(self.path)) as source, ipc.open_file(source) as file:
+                for i in range(file.num_record_batches):
+                    batch = file.get_batch(i).select(names or self.columns)
+                    for a in range(0, batch.num_rows, size):
+                        yield _to_pandas(batch.slice(a, size))
+
+    def _text_columns(self) -> dict[str, Any] | None:
+        if self._schema is None:
+            return None
+        return {
+            name: str
+            for name, column in self._schema.items()
+            if column.discrete and all(isinstance(v, str) for v in column.levels)
+        }
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        """Turn what a reader may complain of into one sentence that names the file."""
+        with warnings.catch_warnings():
+            # Rows longer than the header would be cut short with this warning alone.
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            try:
+                yield
+            except UnicodeDecodeError as error:
+                raise VacaError(_not_utf8(self.path, error)) from None
+            except pd.errors.EmptyDataError:
+                raise VacaError(
+                    f"{self.path}: empty file; its first line must name the columns"
+                ) from None
+            except (pd.errors.ParserWarning, pd.errors.ParserError) as error:
+                raise VacaError(f"{self.path}: {self._why_unreadable(error)}") from None
+            except VacaError:
+                raise
+            except (ValueError, OSError) as error:
+                if isinstance(error, OSError) and error.errno is not None:
+                    raise
+                raise VacaError(
+                    f"{self.path}: not a {self.format} file that can be read: {_line(error)}"
+                ) from None
+
+    def _why_unreadable(self, error: BaseException) -> str:
+        with self.path.open(encoding=self._csv["encoding"], newline="") as file:
+            rows = csv.reader(file, delimiter=self._csv["sep"])
+            for row in rows:
+                if len(row) > len(self.columns):
+                    return (
+                        f"line {rows.line_num} has {len(row)} fields, the first line names "
+                        f"{len(self.columns)} columns; quote values that hold the separator"
+                    )
+        return f"not a CSV file that can be read: {_line(error)}"
+
+
+def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:
+    """The table of a .csv, .parquet or .feather file; see `TableReader` for what is understood."""
+    return TableReader(path, schema=schema).read()
+
+
+def check_numbers(frame: pd.DataFrame, but: Iterable[str] = ()) -> None:
+    """Refuse a text column most of whose cells are numbers: one bad cell made it text."""
+    known = set(but)
+    for name in frame.columns:
+        series = frame[name]
+        if name in known or not pd.api.types.is_string_dtype(series.dtype):
+            continue
+        values = series.dropna()
+        text = values[pd.to_numeric(values, errors="coerce").isna()]
+        if len(text) and len(text) < 0.5 * len(values) and values.nunique() > 10:
+            raise SchemaError(
+                f"column {name!r} holds numbers, but row {text.index[0]} (counted from 0) holds "
+                f"the text {text.iloc[0]!r} ({len(text)} such row(s)); mend it, or say in a schema "
+                'file that its kind is "categorical"'
+            )
+
+
+def _to_pandas(batch: pa.RecordBatch) -> pd.DataFrame:
+    return batch.to_pandas()
+
+
+def _sniff(path: Path) -> dict[str, Any]:
+    """The encoding, separator and decimal mark of a CSV file, and its column names."""
+    with path.open("rb") as file:
+        head = file.read(4)
+    encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+    with path.open(encoding=encoding, newline="") as file:
+        lines = []
+        for line in file:
+            if line.strip():
+                lines.append(line)
+            if len(lines) == 50:
+                break
+    if not lines:
+        raise VacaError(f"{path}: empty file; its first line must name the columns")
+    if "\x00" in lines[0]:
+        raise VacaError(f"{path}: not a text file; is it a spreadsheet? Save it as CSV")
+    separator = max(_SEPARATORS, key=lambda s: (len(_cut(lines[0], s)), -_SEPARATORS.index(s)))
+    columns = [c.strip() for c in _cut(lines[0], separator)]
+    cells = [cell for line in lines[1:] for cell in _cut(line, separator)]
+    comma = separator != "," and any(re.fullmatch(r"\s*-?\d+,\d+\s*", cell) for cell in cells)
+    columns = [c or f"Unnamed: {i}" for i, c in enumerate(columns)]
+    return {
+        "encoding": encoding,
+        "sep": separator,
+        "decimal": "," if comma else ".",
+        "columns": columns,
+        "names": columns if len(set(columns)) == len(columns) else None,
+        "header": 0,
+        "skip_blank_lines": True,
+    }
+
+
+def _cut(line: str, separator: str) -> list[str]:
+    return next(csv.reader([line], delimiter=separator), [])
+
+
+def _not_utf8(path: Path, error: UnicodeDecodeError) -> str:
+    where = ""
+    with path.open("rb") as file:
+        for number, line in enumerate(file, start=1):
+            try:
+                line.decode("utf-8")
+            except UnicodeDecodeError as inner:
+                where = f" (byte 0x{line[inner.start]:02x} in line {number})"
+                break
+    del error
+    return (
+        f"{path}: not UTF-8 text{where}, perhaps Latin-1; save it as UTF-8, for example with "
+        f"`iconv -f latin1 -t utf-8 {path.name}`"
+    )
+
+
+def _line(error: BaseException) -> str:
+    return " ".join(str(error).split())
+
+
+# ---------------------------------------------------------------------- writing
+
+
+@contextmanager
+def complete(path: str | Path) -> Iterator[Path]:
+    """Give a temporary path for a file; it becomes `path` when the block ends without an error.
+
+    Whatever happens inside, `path` holds either what it held before or the whole new file.
+    """
+    path = Path(path)
+    folder = None
+    try:
+        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        part = folder / path.name
+        yield part
+        os.replace(part, path)
+    except OSError as error:
+        raise VacaError(
+            f"{path} could not be written: {error.strerror or _line(error)}; nothing was changed. "
+            "Free some space or choose another place"
+        ) from None
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+class TableWriter:
+    """Writes a table to a file piece by piece; use it in a `with` block.
+
+    The file appears under its name when the block ends without an error.
+
+    Examples
+    --------
+    >>> import pandas as pd, tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> with TableWriter(folder / "a.parquet") as writer:
+    ...     writer.write(pd.DataFrame({"x": [1, 2]}))
+    ...     writer.write(pd.DataFrame({"x": [3]}))
+    >>> read_table(folder / "a.parquet")["x"].tolist()
+    [1, 2, 3]
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.format = table_format(self.path)
+        self.rows = 0
+        self._file: Any = None
+        self._schema: Any = None
+
+    def __enter__(self) -> TableWriter:
+        self._complete = complete(self.path)
+        self._part = self._complete.__enter__()
+        return self
+
+    def write(self, frame: pd.DataFrame) -> None:
+        """Add rows; the first ones decide the columns and their types. The index is left out."""
+        if self.format == ".csv":
+            frame.to_csv(
+                self._part, mode="a", header=self.rows == 0, index=False, lineterminator="\n"
+            )
+        else:
+            import pyarrow as pa
+
+            table = pa.Table.from_pandas(frame, schema=self._schema, preserve_index=False)
+            if self._file is None:
+                self._schema = table.schema
+                self._file = self._start(table.schema)
+            self._file.write_table(table)
+        self.rows += len(frame)
+
+    def _start(self, schema: pa.Schema) -> Any:
+        if self.format == ".parquet":
+            import pyarrow.parquet as pq
+
+            return pq.ParquetWriter(self._part, schema)
+        import pyarrow.ipc as ipc
+
+        return ipc.new_file(self._part, schema, options=ipc.IpcWriteOptions(compression="lz4"))
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
+        if self._file is not None:
+            try:
+                self._file.close()  # the end of the file, which may also not fit on the disk
+            except OSError as late:
+                if error is None:
+                    kind, error, trace = type(late), late, late.__traceback__
+        return self._complete.__exit__(kind, error, trace)
+
+
+def write_table(frame: pd.DataFrame, path: str | Path, *, index: bool = False) -> None:
+    """Write a whole table, all or nothing; with `index`, its index as the first columns."""
+    with TableWriter(path) as writer:
+        writer.write(frame.reset_index() if index else frame)
