@@ -1,5 +1,15 @@
 """Models whose equations a person wrote down, and the built-in ones in `vaca.scm.library`."""
 
-from vaca.scm.structural import StructuralCausalModel
+from vaca.scm.distributions import Bernoulli, Categorical, Distribution, Gamma, Mixture, Normal
+from vaca.scm.structural import AbductionError, StructuralCausalModel
 
-__all__ = ["StructuralCausalModel"]
+__all__ = [
+    "AbductionError",
+    "Bernoulli",
+    "Categorical",
+    "Distribution",
+    "Gamma",
+    "Mixture",
+    "Normal",
+    "StructuralCausalModel",
+]
