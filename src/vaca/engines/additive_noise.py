@@ -16,6 +16,7 @@ import pandas as pd
 from scipy.special import log_softmax
 
 from vaca.engines.columnwise import ColumnwiseEngine
+from vaca.engines.engine import RowWeights, refuse_weights
 from vaca.engines.predictors import (
     Predictor,
     choose_classifier,
@@ -82,7 +83,9 @@ class AdditiveNoise(ColumnwiseEngine):
         validation: Columns,
         progress: bool | None,
         checkpoint: str | Path | None,
+        weights: RowWeights | None = None,
     ) -> None:
+        refuse_weights(self, weights)
         # Cross-validation holds out rows of its own, so all rows serve.
         rows = {c: np.concatenate([train[c], validation[c]]) for c in train}
         self.n_rows_ = len(next(iter(rows.values())))

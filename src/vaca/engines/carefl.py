@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vaca.engines.engine import Engine
+from vaca.engines.engine import Engine, RowWeights, refuse_weights
 from vaca.engines.nn.mechanisms import Head, Mechanisms
 from vaca.engines.training import TrainConfig, train
 from vaca.errors import VacaError, did_you_mean
@@ -180,7 +180,9 @@ class CAREFL(Engine):
         validation: Columns,
         progress: bool | None,
         checkpoint: str | Path | None,
+        weights: RowWeights | None = None,
     ) -> None:
+        refuse_weights(self, weights)
         names, cells = self._names, self._cells()
         rows, held_out = (
             np.stack([x[c].astype(float) for c in names], 1) for x in (train_rows, validation)

@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from vaca.engines.columnwise import ColumnwiseEngine, normal_between
+from vaca.engines.engine import RowWeights, refuse_weights
 from vaca.engines.nn.candidates import Candidates, Chosen
 from vaca.engines.nn.mechanisms import Head, Mechanisms
 from vaca.engines.training import TrainConfig, train
@@ -155,7 +156,9 @@ class CausalFlow(ColumnwiseEngine):
         validation: Columns,
         progress: bool | None,
         checkpoint: str | Path | None,
+        weights: RowWeights | None = None,
     ) -> None:
+        refuse_weights(self, weights)
         self._names = list(self._parents)
         self._measure(train_rows)
         generator = torch.Generator().manual_seed(self.seed)

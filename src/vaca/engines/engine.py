@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,11 @@ from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
 MIN_ROWS = 10
 #: The share of rows held out for early stopping when no validation table is given.
 VALIDATION_SHARE = 0.15
+#: Rows that a model keeps of its table.
+KEPT_ROWS = 20_000
+
+#: Weights of the training rows and of the validation rows.
+RowWeights = tuple[np.ndarray, np.ndarray]
 
 
 class Engine(CausalModel, BaseEstimator, abc.ABC):
@@ -39,6 +44,14 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         Which combinations of causes the data hold.
     n_rows_ : int
         Training rows.
+    rows_ : dict of array
+        The rows of the table, encoded; of a table with more than `KEPT_ROWS`, so many by chance.
+        What asks about the data behind an answer looks here.
+    weights_ : array or None
+        The weight of each of those rows, if weights were given.
+    refits_ : sequence of Engine
+        Fits to the same rows under other weights (see `fit`); their spread is the uncertainty of
+        this fit.
     history_ : DataFrame
         One row per epoch, for engines trained by gradient steps; else empty.
     """
@@ -46,8 +59,12 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
     graph: CausalGraph
     schema: Schema | Mapping[str, Kind | Column] | None
     seed: int
+    _learned = True
     overlap_: Overlap = Overlap({}, {})  # nothing is known before `fit`
     n_rows_: int
+    rows_: Columns
+    weights_: np.ndarray | None = None
+    refits_: Sequence[Engine] = ()
     history_: pd.DataFrame
 
     def fit(
@@ -55,6 +72,8 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         data: Any,
         validation: Any = None,
         *,
+        weights: Any = None,
+        refits: int = 0,
         progress: bool | None = None,
         checkpoint: str | Path | None = None,
     ) -> Any:
@@ -66,6 +85,11 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
             One row per observation; the columns that the graph names are used.
         validation : DataFrame, optional
             Rows for early stopping; by default 15 % of `data`, chosen by the seed.
+        weights : array or Series, optional
+            One number of at least 0 for each row of `data`: how many rows it stands for.
+        refits : int
+            So many more fits, each started from this one and fitted under random weights of the
+            rows (a Bayesian bootstrap). With them, answers have intervals that cover the fit.
         progress : bool, optional
             Show a progress bar; by default only on a terminal.
         checkpoint : path, optional
@@ -85,22 +109,67 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
             raise SchemaError(
                 f"the table has {len(frame)} row(s); at least {MIN_ROWS} are needed to learn from"
             )
+        refits = _check_refits(refits)
+        if refits and type(self)._refit is Engine._refit:
+            self._refit({}, np.zeros(0), 0)  # says that there are none, before the long fit
+        given = _check_weights(weights, frame)
         schema = self._choose_schema(frame)
-        train = schema.encode(frame)
-        overlap = Overlap.of(train, self.graph, schema)
+        whole = schema.encode(frame)
+        overlap = Overlap.of(whole, self.graph, schema)
+        keep, out = _split(len(frame), self.seed)
         if validation is None:
-            train, held_out = _split(train, len(frame), self.seed)
+            train, held_out = _take(whole, keep), _take(whole, out)
+            pair = None if given is None else (given[keep], given[out])
         else:
-            held_out = schema.encode(validation)
+            train, held_out = whole, schema.encode(validation)
+            whole = {c: np.concatenate([whole[c], held_out[c]]) for c in whole}
+            if given is None:
+                pair = None
+            else:
+                pair = (given, np.ones(_length(held_out)))
+                given = np.concatenate(pair)
         self.schema_, self.overlap_ = schema, overlap
-        self.n_rows_ = len(next(iter(train.values())))
+        self.n_rows_ = _length(train)
         self.history_ = pd.DataFrame()
+        self.refits_ = ()
+        self._keep_rows(whole, given)
         try:
-            self._fit(train, held_out, progress, checkpoint)
+            self._fit(train, held_out, progress, checkpoint, pair)
+            self.refits_ = self._refits(whole, given, refits)
         except BaseException:
             del self.schema_  # a half-trained model must not answer
             raise
         return self
+
+    def _keep_rows(self, rows: Columns, weights: np.ndarray | None) -> None:
+        n = _length(rows)
+        if n > KEPT_ROWS:
+            kept = np.sort(np.random.default_rng([self.seed, 3]).permutation(n)[:KEPT_ROWS])
+            rows, weights = _take(rows, kept), None if weights is None else weights[kept]
+        self.rows_, self.weights_ = rows, weights
+
+    def _refits(self, rows: Columns, given: np.ndarray | None, count: int) -> list[Engine]:
+        """Fits to the whole table under weights of a Bayesian bootstrap."""
+        found: list[Engine] = []
+        n = _length(rows)
+        for k in range(count):
+            weights = np.random.default_rng([self.seed, k, 4]).standard_exponential(n)
+            weights = weights if given is None else weights * given
+            member = self._refit(rows, weights / weights.mean(), self.seed + 1 + k)
+            member.rows_, member.weights_, member.refits_ = self.rows_, self.weights_, ()
+            found.append(member)
+        return found
+
+    def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> Engine:
+        """A copy of this fitted engine, started from this fit, for rows (n,) with weights (n,).
+
+        The weights have the mean 1. Rows are those of the whole table: an early stop has been
+        made, and is not made again.
+        """
+        raise VacaError(
+            f"{type(self).__name__} has no quick refits: fit it with refits=0, or fit several in "
+            f'an ensemble, vaca.Ensemble(graph, "{type(self).__name__}")'
+        )
 
     def _choose_schema(self, frame: pd.DataFrame) -> Schema:
         if isinstance(self.schema, Schema):
@@ -133,8 +202,9 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         validation: Columns,
         progress: bool | None,
         checkpoint: str | Path | None,
+        weights: RowWeights | None = None,
     ) -> None:
-        """Learn from encoded rows."""
+        """Learn from encoded rows; the weights, if any, are those of the two tables' rows."""
 
     @abc.abstractmethod
     def _state(self) -> dict[str, np.ndarray]:
@@ -167,8 +237,58 @@ def _with_ranges(schema: Schema, frame: pd.DataFrame) -> Schema:
     return Schema(columns)
 
 
-def _split(columns: Columns, n: int, seed: int) -> tuple[Columns, Columns]:
+def _check_refits(refits: int) -> int:
+    if isinstance(refits, bool) or not isinstance(refits, (int, np.integer)) or refits < 0:
+        raise VacaError(f"refits is a whole number of at least 0; got {refits!r}")
+    if refits == 1:
+        raise VacaError("one refit has no spread: refits is 0, or at least 2 (8 is usual)")
+    return int(refits)
+
+
+def _check_weights(weights: Any, frame: pd.DataFrame) -> np.ndarray | None:
+    """The weights of the rows with the mean 1."""
+    if weights is None:
+        return None
+    if isinstance(weights, pd.Series) and not weights.index.equals(frame.index):
+        raise VacaError("weights is a Series with another index than the table; align them first")
+    try:
+        found = np.asarray(weights, dtype=float)
+    except (TypeError, ValueError):
+        raise VacaError("weights has to be one number for each row of the table") from None
+    if found.shape != (len(frame),):
+        raise VacaError(f"weights has the shape {found.shape}; the table has {len(frame)} rows")
+    wrong = np.flatnonzero(~np.isfinite(found) | (found < 0))
+    if len(wrong):
+        raise VacaError(
+            f"weights are numbers of at least 0; row {wrong[0]} has {found[wrong[0]]:g}"
+        )
+    if np.count_nonzero(found) < MIN_ROWS:
+        raise VacaError(
+            f"only {np.count_nonzero(found)} rows have a weight above 0; at least "
+            f"{MIN_ROWS} are needed to learn from"
+        )
+    return found / found.mean()
+
+
+def refuse_weights(engine: Engine, weights: RowWeights | None) -> None:
+    """For engines that cannot weigh rows."""
+    if weights is not None:
+        raise VacaError(
+            f"{type(engine).__name__} cannot use weights; engines that can: AdditiveNoise, "
+            "CausalFlow, VACA"
+        )
+
+
+def _length(columns: Columns) -> int:
+    return len(next(iter(columns.values())))
+
+
+def _take(columns: Columns, rows: np.ndarray) -> Columns:
+    return {name: values[rows] for name, values in columns.items()}
+
+
+def _split(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Which rows to train on, and which to hold out."""
     order = np.random.default_rng([seed, 1]).permutation(n)
     held_out = max(1, round(VALIDATION_SHARE * n))
-    keep, out = order[held_out:], order[:held_out]
-    return {k: v[keep] for k, v in columns.items()}, {k: v[out] for k, v in columns.items()}
+    return order[held_out:], order[:held_out]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.engines.engine import Engine
+from vaca.engines.engine import Engine, RowWeights, refuse_weights
 from vaca.engines.processes import fit_all
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
@@ -126,7 +126,7 @@ class Ensemble(Engine):
             seed=first.seed,
         )
         result.schema_, result.overlap_ = first.schema_, first.overlap_
-        result.n_rows_ = first.n_rows_
+        result.n_rows_, result.rows_ = first.n_rows_, first.rows_
         result.members_ = models
         result.history_ = _histories(models)
         return result
@@ -139,7 +139,9 @@ class Ensemble(Engine):
         validation: Columns,
         progress: bool | None,
         checkpoint: str | Path | None,
+        weights: RowWeights | None = None,
     ) -> None:
+        refuse_weights(self, weights)
         if not isinstance(self.members, int) or self.members < 2:
             raise VacaError(f"members is a whole number of at least 2; got {self.members!r}")
         blank = self._blank_members()
@@ -179,7 +181,7 @@ class Ensemble(Engine):
         for k in range(self.members):
             member = family(self.graph, schema=self.schema, seed=self.seed + k, **settings)
             member.schema_, member.overlap_ = self.schema_, self.overlap_
-            member.n_rows_ = self.n_rows_
+            member.n_rows_, member.rows_ = self.n_rows_, self.rows_
             member.history_ = pd.DataFrame()
             members.append(member)
         return members
@@ -279,6 +281,9 @@ class Ensemble(Engine):
             level=first.level,
             per_row=pd.concat(rows, axis=1).mean(axis=1).rename(outcome) if rows else None,
             outside_support=first.outside_support,
+            covers_fit=True,
+            degrees=len(values) - 1,
+            members=tuple(values),
         )
 
     def _assumption(self, column: str) -> tuple[bool, str]:

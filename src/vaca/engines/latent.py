@@ -13,7 +13,7 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from vaca.engines.engine import Engine
+from vaca.engines.engine import Engine, RowWeights, refuse_weights
 from vaca.engines.layout import Layout
 from vaca.engines.nn import objectives
 from vaca.engines.nn.conditional_network import ConditionalNetwork
@@ -85,7 +85,9 @@ class LatentEngine(Engine, abc.ABC):
         validation: Columns,
         progress: bool | None,
         checkpoint: str | Path | None,
+        weights: RowWeights | None = None,
     ) -> None:
+        refuse_weights(self, weights)
         self._check_parameters()
         layout = Layout.of(self.graph, self.schema_, train_rows)
         generator = torch.Generator().manual_seed(self.seed)

@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from copy import copy
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -67,7 +68,7 @@ def save(
                 + ("" if (path / _JSON).is_file() else " and is not a saved model")
                 + "; choose another name or remove it first"
             )
-    arrays = save_arrays({k: np.ascontiguousarray(v) for k, v in model._state().items()})
+    arrays = save_arrays({k: np.ascontiguousarray(v) for k, v in _arrays(model).items()})
     about = {
         "format": FORMAT,
         "vaca": vaca.__version__,
@@ -147,10 +148,46 @@ def load(path: str | Path) -> Any:
             model.overlap_ = Overlap.from_dict(about["overlap"])
         model.n_rows_ = about["rows"]
         model.history_ = pd.DataFrame(about["history"])
-        model._set_state(arrays)
+        _set_arrays(model, arrays)
     except (SafetensorError, KeyError, TypeError) as error:
         raise VacaError(f"{path}: damaged or not of this version ({error})") from None
     return model
+
+
+def _arrays(model: Engine) -> dict[str, np.ndarray]:
+    """What was learned, the kept rows with their weights, and the refits, under one name each."""
+    arrays = dict(model._state())
+    arrays |= {f"rows/{column}": values for column, values in model.rows_.items()}
+    if model.weights_ is not None:
+        arrays["weights"] = model.weights_
+    for k, member in enumerate(model.refits_):
+        arrays |= {f"refit/{k}/{name}": values for name, values in member._state().items()}
+    return arrays
+
+
+def _set_arrays(model: Engine, arrays: dict[str, np.ndarray]) -> None:
+    """Become what `_arrays` was made of; models saved before rows were kept have none."""
+    own: dict[str, np.ndarray] = {}
+    rows: dict[str, np.ndarray] = {}
+    refits: dict[int, dict[str, np.ndarray]] = {}
+    for name, values in arrays.items():
+        part, _, rest = name.partition("/")
+        if part == "rows":
+            rows[rest] = values
+        elif part == "refit":
+            k, _, rest = rest.partition("/")
+            refits.setdefault(int(k), {})[rest] = values
+        else:
+            own[name] = values
+    model.weights_ = own.pop("weights", None)
+    model.rows_ = {column: rows[column] for column in model.schema_ if column in rows}
+    model._set_state(own)
+    members = []
+    for k in sorted(refits):
+        member = copy(model)
+        member._set_state(refits[k])
+        members.append(member)
+    model.refits_ = members
 
 
 def _umask() -> int:

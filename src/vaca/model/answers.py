@@ -65,10 +65,17 @@ class Effect:
     value : float
         The average difference, in the outcome's units (for a level: in probability).
     standard_error : float
-        Of the average; it covers the rows drawn (and members, if there are several), not a wrong
-        graph or hidden causes.
+        Of the average: of the rows drawn and, if `covers_fit`, of the fit. Never of a wrong graph
+        or of hidden causes.
     per_row : Series or None
         The difference for each factual row, when rows were given.
+    covers_fit : bool
+        Whether the standard error holds the uncertainty of the fit. If not, it is the error of
+        the simulation alone, and no interval is printed.
+    degrees : float
+        Degrees of freedom of the t interval.
+    members : tuple of float
+        The same effect by each refit or member; their spread is that of the fit.
     """
 
     value: float
@@ -79,31 +86,39 @@ class Effect:
     level: Any = None
     per_row: pd.Series | None = None
     outside_support: list[str] = field(default_factory=list)
+    covers_fit: bool = False
+    degrees: float = float("inf")
+    members: tuple[float, ...] = ()
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A normal confidence interval.
+        """A t interval; it covers the fit only if `covers_fit` says so.
 
         >>> Effect(1.0, 0.5, "y", {"x": 1}, {}).interval(0.95)
         (0.02..., 1.97...)
         """
-        from scipy.stats import norm
+        from scipy.stats import t
 
-        half = float(norm.ppf(0.5 + level / 2)) * self.standard_error
+        half = float(t.ppf(0.5 + level / 2, self.degrees)) * self.standard_error
         return self.value - half, self.value + half
 
     def __float__(self) -> float:
         return self.value
 
     def __str__(self) -> str:
-        low, high = self.interval()
         what = self.outcome if self.level is None else f"P({self.outcome} = {self.level})"
         against = do_label(self.control) or "nothing"
         text = (
             f"effect on {what} of do({do_label(self.treatment)}) against do({against}): "
-            f"{self.value:.4g} (standard error {self.standard_error:.2g}, 95 % {low:.4g} to "
-            f"{high:.4g})"
+            f"{self.value:.4g} ({self.spread()})"
         )
         return "; ".join([text, *self.outside_support])
+
+    def spread(self) -> str:
+        """How sure the value is, in words."""
+        if not self.covers_fit:
+            return f"simulation error only: {self.standard_error:.2g}"
+        low, high = self.interval()
+        return f"standard error {self.standard_error:.2g}, 95 % {low:.4g} to {high:.4g}"
 
 
 def do_label(do: Mapping[str, Any]) -> str:

@@ -40,6 +40,8 @@ class CausalModel(abc.ABC):
 
     graph: CausalGraph
     schema_: Schema
+    #: Whether the model was fitted to data, so that its answers are uncertain beyond chance.
+    _learned = False
 
     # ------------------------------------------------------------------ the three primitives
 
@@ -266,6 +268,7 @@ class CausalModel(abc.ABC):
             level=level,
             per_row=None if given is None else difference,
             outside_support=outside,
+            covers_fit=not self._learned,
         )
 
     def assumptions(self) -> pd.DataFrame:
