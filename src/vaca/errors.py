@@ -34,6 +34,22 @@ class SupportWarning(VacaWarning):
     """An intervention lies outside the values seen in the data."""
 
 
+def shorten(value: object, limit: int = 80) -> str:
+    """A value as a message shows it: its repr, cut in the middle if it is long.
+
+    >>> shorten("a" * 50, 20)
+    "'aaaaaaaa ... aaaa'"
+    """
+    try:
+        if isinstance(value, str) and len(value) > 4 * limit:
+            value = value[: 2 * limit] + value[-2 * limit :]  # the rest is cut out below anyway
+        text = repr(value)
+    except Exception:  # a repr of a stranger, or nested too deeply
+        text = f"<{type(value).__name__}>"
+    tail = limit // 4
+    return text if len(text) <= limit else f"{text[: limit - tail - 6]} ... {text[-tail:]}"
+
+
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """A hint with the nearest known name and the list of valid ones.
 
@@ -41,9 +57,17 @@ def did_you_mean(name: object, known: Iterable[object]) -> str:
     "did you mean 'age'? Valid: 'age', 'sex'"
     """
     names = [str(k) for k in known]
-    close = difflib.get_close_matches(str(name), names, n=1)
-    shown = ", ".join(repr(n) for n in names[:20])
+    # Bounded, as comparing costs the product of the lengths: a hint is not worth a wait.
+    near = [n for n in names[:1000] if len(n) <= 200]
+    close = difflib.get_close_matches(str(name), near, n=1) if _is_short(name) else []
+    shown = ", ".join(shorten(n) for n in names[:20])
     if len(names) > 20:
         shown += f", ... ({len(names)} in all)"
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"{hint}Valid: {shown}"
+
+
+def _is_short(name: object) -> bool:
+    if isinstance(name, int) and not -(2**64) < name < 2**64:
+        return False  # Python refuses to write out numbers of thousands of digits
+    return len(str(name)) <= 200

@@ -6,7 +6,6 @@ its name; columns whose mutual relations are unknown share a node.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vaca.errors import GraphError, did_you_mean
-from vaca.graph import dot
+from vaca.errors import GraphError, did_you_mean, shorten
+from vaca.graph import dot, formats, paths
+from vaca.graph.parts import Parts, check_columns, check_list, check_name, check_parents
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -54,84 +54,31 @@ class CausalGraph:
         parents: Mapping[str, Sequence[str]],
         columns: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        if not parents:
+        if not isinstance(parents, Mapping) or not parents:
             raise GraphError("a causal graph needs at least one node; none was given")
         self._parents: dict[str, tuple[str, ...]] = {}
+        for node in parents:
+            self._parents[check_name(node, "node names")] = ()
         for node, direct in parents.items():
-            if not isinstance(node, str) or not node:
-                raise GraphError(f"node names must be non-empty strings; got {node!r}")
-            if isinstance(direct, str):
-                raise GraphError(
-                    f"the parents of {node!r} must be a list of names, not the string {direct!r}; "
-                    f"write [{direct!r}]"
-                )
-            self._parents[node] = tuple(direct)
-        for node, direct in self._parents.items():
-            for parent in direct:
-                if parent not in self._parents:
-                    raise GraphError(
-                        f"node {node!r} has the unknown parent {parent!r}; "
-                        f"{did_you_mean(parent, self._parents)}. Add {parent!r} as a node of its "
-                        "own, with [] if nothing causes it"
-                    )
-            if len(set(direct)) < len(direct):
-                twice = next(p for p in direct if direct.count(p) > 1)
-                raise GraphError(f"the edge {twice!r} -> {node!r} is given twice; remove one")
-        self._columns = self._check_columns(columns or {})
-        self._order = self._topological_order()
+            self._parents[node] = check_parents(node, direct, self._parents)
+        self._columns = check_columns({} if columns is None else columns, self._parents)
+        self._nodes = tuple(self._parents)
+        self._number = {node: i for i, node in enumerate(self._parents)}
+        self._numbers = [[self._number[p] for p in direct] for direct in self._parents.values()]
+        places = paths.topological_order(self._numbers)
+        if len(places) < len(self._parents):
+            raise GraphError(self._cycle_message(places))
+        self._places = places
+        self._order = self._named(places)
 
-    def _check_columns(self, columns: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
-        for node in columns:
-            if node not in self._parents:
-                raise GraphError(
-                    f"columns were given for the unknown node {node!r}; "
-                    f"{did_you_mean(node, self._parents)}"
-                )
-        result: dict[str, tuple[str, ...]] = {}
-        owner: dict[str, str] = {}
-        for node in self._parents:
-            group = columns.get(node, (node,))
-            group = (group,) if isinstance(group, str) else tuple(group)
-            if not group:
-                raise GraphError(f"node {node!r} has no columns; give it at least one")
-            for column in group:
-                if column in owner:
-                    raise GraphError(
-                        f"column {column!r} is in two nodes, {owner[column]!r} and {node!r}; "
-                        "a column belongs to one node"
-                        if owner[column] != node
-                        else f"column {column!r} is listed twice in node {node!r}"
-                    )
-                owner[column] = node
-            result[node] = group
-        return result
-
-    def _topological_order(self) -> tuple[str, ...]:
-        # Kahn's method, always taking the earliest node in the given order: deterministic.
-        waiting = {node: set(direct) for node, direct in self._parents.items()}
-        order: list[str] = []
-        while waiting:
-            ready = next((node for node, direct in waiting.items() if not direct), None)
-            if ready is None:
-                raise GraphError(self._cycle_message(waiting))
-            order.append(ready)
-            del waiting[ready]
-            for direct in waiting.values():
-                direct.discard(ready)
-        return tuple(order)
-
-    def _cycle_message(self, waiting: Mapping[str, set[str]]) -> str:
-        # Every waiting node has a waiting parent, so walking upwards must meet itself.
-        path = [next(iter(waiting))]
-        while True:
-            parent = next(p for p in self._parents[path[-1]] if p in waiting)
-            if parent in path:
-                cycle = [*path[path.index(parent) :], parent][::-1]
-                return (
-                    f"the graph has a cycle: {' -> '.join(cycle)}. A causal graph must be acyclic; "
-                    "remove one of these edges"
-                )
-            path.append(parent)
+    def _cycle_message(self, order: Sequence[int]) -> str:
+        names: list[str] = list(self._named(paths.find_cycle(self._numbers, order)))
+        if len(names) > 20:
+            names = [*names[:10], f"({len(names) - 20} more nodes)", *names[-10:]]
+        return (
+            f"the graph has a cycle: {' -> '.join(names)}. A causal graph must be acyclic; "
+            "remove one of these edges"
+        )
 
     # ------------------------------------------------------------------ making one
 
@@ -148,12 +95,14 @@ class CausalGraph:
         ('x1', 'x2', 'x3')
         """
         pairs = []
-        for edge in edges:
-            pair = tuple(edge)
-            if isinstance(edge, str) or len(pair) != 2:
-                raise GraphError(f"an edge is a pair (cause, effect); got {edge!r}")
+        for edge in check_list(edges, "edges"):
+            pair = () if isinstance(edge, str) else check_list(edge, "an edge")
+            pair = tuple(check_name(end, "node names") for end in pair)
+            if len(pair) != 2:
+                raise GraphError(f"an edge is a pair (cause, effect); got {shorten(edge)}")
             pairs.append(pair)
-        names = dict.fromkeys([*nodes, *(n for pair in pairs for n in pair)])
+        given = [check_name(node, "node names") for node in check_list(nodes, "nodes")]
+        names = dict.fromkeys([*given, *(n for pair in pairs for n in pair)])
         parents: dict[str, list[str]] = {name: [] for name in names}
         for cause, effect in pairs:
             parents[effect].append(cause)
@@ -182,63 +131,17 @@ class CausalGraph:
         >>> CausalGraph.from_adjacency([[0, 0], [1, 0]]).edges
         (('x1', 'x2'),)
         """
-        if hasattr(adjacency, "columns") and hasattr(adjacency, "index"):
-            labels = [str(c) for c in adjacency.columns]
-            rows = [str(r) for r in adjacency.index]
-            if labels != rows:
-                raise GraphError(
-                    "an adjacency DataFrame needs the same labels, in the same order, on rows and "
-                    f"columns; got rows {rows} and columns {labels}"
-                )
-            nodes = labels if nodes is None else nodes
-        matrix = np.asarray(adjacency)
-        if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-            raise GraphError(f"an adjacency matrix is square; got the shape {matrix.shape}")
-        if not np.isin(matrix, (0, 1)).all():
-            raise GraphError("an adjacency matrix holds only 0 and 1 (A[i, j] = 1: j causes i)")
-        names = [f"x{i + 1}" for i in range(len(matrix))] if nodes is None else list(nodes)
-        if len(names) != len(matrix):
-            raise GraphError(f"{len(names)} node names for a {len(matrix)}-row adjacency matrix")
-        if len(set(names)) < len(names):
-            twice = next(n for n in names if names.count(n) > 1)
-            raise GraphError(f"the node name {twice!r} is given twice")
-        return cls(
-            {
-                name: [names[j] for j in np.flatnonzero(matrix[i]) if j != i]
-                for i, name in enumerate(names)
-            }
-        )
+        return cls._of(formats.read_adjacency(adjacency, nodes))
 
     @classmethod
     def from_networkx(cls, graph: nx.DiGraph) -> CausalGraph:
         """The graph of a networkx `DiGraph`; a node attribute `columns` groups columns."""
-        if not graph.is_directed() or graph.is_multigraph():
-            raise GraphError(f"a networkx DiGraph is needed; got {type(graph).__name__}")
-        columns = {}
-        for node, data in graph.nodes(data=True):
-            group = data.get("columns")
-            if group:
-                columns[str(node)] = group.split(",") if isinstance(group, str) else list(group)
-        return cls({str(n): [str(p) for p in graph.predecessors(n)] for n in graph.nodes}, columns)
+        return cls._of(formats.read_networkx(graph))
 
     @classmethod
     def from_json(cls, text: str) -> CausalGraph:
         """The graph of the JSON that `to_json` writes, or of {"node": ["parent", ...], ...}."""
-        try:
-            data = json.loads(text)
-        except json.JSONDecodeError as error:
-            raise GraphError(f"not JSON: {error}") from None
-        if isinstance(data, dict) and "edges" in data:
-            nodes = data.get("nodes", [])
-            if isinstance(nodes, dict):
-                return cls.from_edges(data["edges"], nodes, nodes)
-            return cls.from_edges(data["edges"], nodes, data.get("columns"))
-        if isinstance(data, dict) and all(isinstance(v, list) for v in data.values()):
-            return cls(data)
-        raise GraphError(
-            'JSON of a graph is {"nodes": {"a": ["a"], ...}, "edges": [["a", "b"], ...]} '
-            'or {"node": ["parent", ...], ...}'
-        )
+        return cls._of(formats.read_json(text))
 
     @classmethod
     def from_dot(cls, text: str) -> CausalGraph:
@@ -247,145 +150,81 @@ class CausalGraph:
         Understood: node and edge statements, chains (a -> b -> c), quoted names, comments and
         attributes, of which only a node's `columns="u,v"` counts.
         """
-        nodes, edges, columns = dot.read(text)
-        return cls.from_edges(edges, nodes, columns)
+        return cls._of(dot.read(text))
 
     @classmethod
     def from_gml(cls, text: str) -> CausalGraph:
         """The graph of GML text, as networkx reads it (nodes named by their label)."""
-        import networkx as nx
-
-        try:
-            graph = nx.parse_gml(text)
-        except nx.NetworkXError as error:
-            raise GraphError(f"not GML: {error}") from None
-        if not graph.is_directed():
-            raise GraphError("the GML graph is undirected; add `directed 1` to it")
-        return cls.from_networkx(graph)
+        return cls._of(formats.read_gml(text))
 
     @classmethod
     def from_text(cls, text: str) -> CausalGraph:
         """The graph of an edge list: one `cause -> effect` per line; `#` starts a comment.
 
-        A name alone on a line is a node; `node: column, column` groups columns in a node.
+        A name alone on a line is a node; `node: column, column` groups columns in a node. A name
+        with a sign of this language in it stands in quotes: `"a # b" -> c`.
 
         >>> CausalGraph.from_text("sex -> income  # direct").edges
         (('sex', 'income'),)
         """
-        edges: list[Edge] = []
-        nodes: list[str] = []
-        columns: dict[str, list[str]] = {}
-        for number, raw in enumerate(text.lstrip("\ufeff").splitlines(), start=1):
-            line = raw.split("#", 1)[0].strip()
-            if not line:
-                continue
-            if "->" in line:
-                names = [part.strip().strip('"') for part in line.split("->")]
-                if not all(names):
-                    raise GraphError(
-                        f"line {number}: {raw.strip()!r} is not of the form 'cause -> effect'"
-                    )
-                edges.extend(zip(names, names[1:], strict=False))
-                nodes.extend(names)
-            elif ":" in line:
-                node, _, group = line.partition(":")
-                columns[node.strip()] = [c.strip() for c in group.split(",") if c.strip()]
-                nodes.append(node.strip())
-            elif "<-" in line or "--" in line:
-                raise GraphError(
-                    f"line {number}: {raw.strip()!r}: write 'cause -> effect', one per line"
-                )
-            else:
-                nodes.append(line.strip('"'))
-        if not nodes:
-            raise GraphError("the text names no node; write one 'cause -> effect' per line")
-        return cls.from_edges(edges, nodes, columns)
+        return cls._of(formats.read_text(text))
 
     @classmethod
     def read(cls, path: str | Path) -> CausalGraph:
         """The graph of a file: `.txt` (edge list), `.dot`/`.gv`, `.gml` or `.json`."""
         path = Path(path)
-        readers = {
-            ".txt": cls.from_text,
-            ".dot": cls.from_dot,
-            ".gv": cls.from_dot,
-            ".gml": cls.from_gml,
-            ".json": cls.from_json,
-        }
-        if path.suffix.lower() not in readers:
-            raise GraphError(
-                f"{path}: unknown kind of graph file {path.suffix!r}; use {', '.join(readers)}"
-            )
+        reader = formats.READERS[formats.ending(path)]
         try:
-            return readers[path.suffix.lower()](path.read_text(encoding="utf-8"))
+            return cls._of(reader(path.read_text(encoding="utf-8-sig")))
         except UnicodeDecodeError:
             raise GraphError(f"{path}: not UTF-8 text; save it as UTF-8") from None
+        except OSError as error:
+            raise GraphError(f"{path}: {error.strerror or error}") from None
         except GraphError as error:
             raise GraphError(f"{path}: {error}") from None
+
+    @classmethod
+    def _of(cls, parts: Parts) -> CausalGraph:
+        return cls.from_edges(parts.edges, parts.nodes, parts.columns)
+
+    @property
+    def _parts(self) -> Parts:
+        return Parts(list(self.nodes), list(self.edges), self._columns)
 
     # ------------------------------------------------------------------ going back
 
     def to_networkx(self) -> nx.DiGraph:
         """A networkx `DiGraph` with each node's columns as the attribute `columns`."""
-        import networkx as nx
-
-        graph = nx.DiGraph()
-        for node in self.nodes:
-            graph.add_node(node, columns=",".join(self.columns(node)))
-        graph.add_edges_from(self.edges)
-        return graph
+        return formats.write_networkx(self._parts)
 
     def to_json(self) -> str:
         """JSON with the nodes (and their columns) and the edges."""
-        nodes = {node: list(self.columns(node)) for node in self.nodes}
-        return json.dumps({"nodes": nodes, "edges": [list(e) for e in self.edges]}, indent=2)
+        return formats.write_json(self._parts)
 
     def to_dot(self) -> str:
         """DOT text, for Graphviz and others."""
-        lines = ["digraph {"]
-        for node in self.nodes:
-            group = self.columns(node)
-            extra = "" if group == (node,) else f" [columns={dot.quote(','.join(group))}]"
-            lines.append(f"  {dot.quote(node)}{extra};")
-        lines += [f"  {dot.quote(a)} -> {dot.quote(b)};" for a, b in self.edges]
-        return "\n".join([*lines, "}"]) + "\n"
+        return dot.write(self._parts)
 
     def to_gml(self) -> str:
         """GML text, as networkx writes it."""
-        import networkx as nx
-
-        return "\n".join(nx.generate_gml(self.to_networkx())) + "\n"
+        return formats.write_gml(self._parts)
 
     def to_text(self) -> str:
         """An edge list: one `cause -> effect` per line."""
-        lines = [
-            node if self.columns(node) == (node,) else f"{node}: {', '.join(self.columns(node))}"
-            for node in self.nodes
-        ]
-        return "\n".join([*lines, *(f"{a} -> {b}" for a, b in self.edges)]) + "\n"
+        return formats.write_text(self._parts)
 
     def write(self, path: str | Path) -> None:
         """Write to a file in the format of its ending: .txt, .dot, .gv, .gml or .json."""
         path = Path(path)
-        writers = {
-            ".txt": self.to_text,
-            ".dot": self.to_dot,
-            ".gv": self.to_dot,
-            ".gml": self.to_gml,
-            ".json": self.to_json,
-        }
-        if path.suffix.lower() not in writers:
-            raise GraphError(
-                f"{path}: unknown kind of graph file {path.suffix!r}; use {', '.join(writers)}"
-            )
-        path.write_text(writers[path.suffix.lower()](), encoding="utf-8")
+        writer = formats.WRITERS[formats.ending(path)]
+        path.write_text(writer(self._parts), encoding="utf-8")
 
     # ------------------------------------------------------------------ facts
 
     @property
     def nodes(self) -> tuple[str, ...]:
         """The nodes, in the order given."""
-        return tuple(self._parents)
+        return self._nodes
 
     @property
     def order(self) -> tuple[str, ...]:
@@ -407,8 +246,8 @@ class CausalGraph:
         return {c: node for node, group in self._columns.items() for c in group}
 
     def _known(self, node: str) -> str:
-        if node not in self._parents:
-            raise GraphError(f"unknown node {node!r}; {did_you_mean(node, self.nodes)}")
+        if not isinstance(node, str) or node not in self._parents:
+            raise GraphError(f"unknown node {shorten(node)}; {did_you_mean(node, self.nodes)}")
         return node
 
     def columns(self, node: str) -> tuple[str, ...]:
@@ -417,9 +256,10 @@ class CausalGraph:
 
     def node_of(self, column: str) -> str:
         """The node a column belongs to."""
-        if column not in self._owner:
+        if not isinstance(column, str) or column not in self._owner:
             raise GraphError(
-                f"no node has the column {column!r}; {did_you_mean(column, self.all_columns)}"
+                f"no node has the column {shorten(column)}; "
+                f"{did_you_mean(column, self.all_columns)}"
             )
         return self._owner[column]
 
@@ -429,18 +269,22 @@ class CausalGraph:
 
     def children(self, node: str) -> tuple[str, ...]:
         """The direct effects of a node."""
-        self._known(node)
-        return tuple(n for n in self.nodes if node in self._parents[n])
+        return self._children[self._number[self._known(node)]]
 
     def ancestors(self, node: str) -> tuple[str, ...]:
         """All direct and indirect causes of a node, without itself, in topological order."""
-        self._known(node)
-        return tuple(n for n in self._order if self._reach[n][node] > 0)
+        return self._named(self._reach.above(self._number[self._known(node)]))
 
     def descendants(self, node: str) -> tuple[str, ...]:
         """All direct and indirect effects of a node, without itself, in topological order."""
-        self._known(node)
-        return tuple(n for n in self._order if self._reach[node][n] > 0)
+        return self._named(self._reach.below(self._number[self._known(node)]))
+
+    def _named(self, numbers: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self._nodes[i] for i in numbers)
+
+    @cached_property
+    def _children(self) -> list[tuple[str, ...]]:
+        return [self._named(group) for group in paths.children_of(self._numbers)]
 
     @property
     def roots(self) -> tuple[str, ...]:
@@ -454,34 +298,22 @@ class CausalGraph:
         return tuple(n for n in self.nodes if n not in causes)
 
     @cached_property
-    def _reach(self) -> dict[str, dict[str, int]]:
-        """Length of the longest path from a node to another (0: no path)."""
-        reach = {node: dict.fromkeys(self.nodes, 0) for node in self.nodes}
-        for node in self._order:  # parents are complete before their children
-            for parent in self._parents[node]:
-                for start in self.nodes:
-                    before = reach[start][parent]
-                    if before or start == parent:
-                        reach[start][node] = max(reach[start][node], before + 1)
-        return reach
+    def _reach(self) -> paths.Reach:
+        return paths.Reach(self._numbers, self._places)
+
+    @cached_property
+    def _depth(self) -> list[int]:
+        return paths.depths(self._numbers, self._places)
 
     @cached_property
     def longest_path(self) -> int:
         """gamma: edges on the longest directed path; the decoder needs gamma - 1 hidden layers."""
-        return max(max(row.values()) for row in self._reach.values())
+        return max(self._depth)
 
     @cached_property
     def longest_shortest_path(self) -> int:
         """delta: the largest distance, along directed edges, between two connected nodes."""
-        longest = 0
-        for start in self.nodes:
-            distance, frontier = {start: 0}, [start]
-            while frontier:
-                level = distance[frontier[0]] + 1
-                frontier = [c for n in frontier for c in self.children(n) if c not in distance]
-                distance.update(dict.fromkeys(frontier, level))
-            longest = max(longest, *distance.values())
-        return longest
+        return self._reach.longest_distance()
 
     def adjacency(self, self_loops: bool = False) -> np.ndarray:
         """A[i, j] = 1 if j is a parent of i (or, with `self_loops`, if i = j); int, (d, d)."""
@@ -523,10 +355,10 @@ class CausalGraph:
 
     def layers(self) -> list[list[str]]:
         """The nodes by the length of the longest path that leads to them; roots first."""
-        depth = {n: max((self._reach[s][n] for s in self.nodes), default=0) for n in self.nodes}
-        return [
-            [n for n in self.nodes if depth[n] == level] for level in range(max(depth.values()) + 1)
-        ]
+        layers: list[list[str]] = [[] for _ in range(self.longest_path + 1)]
+        for node, depth in zip(self.nodes, self._depth, strict=True):
+            layers[depth].append(node)
+        return layers
 
     def plot(self, ax: Axes | None = None, do: Iterable[str] = ()) -> Axes:
         """Draw the graph with matplotlib; nodes in `do` are drawn cut off from their causes."""

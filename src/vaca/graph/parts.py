@@ -1,0 +1,131 @@
+"""What a graph is made of, as a file or a user gives it, and the checks that it must pass."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, NamedTuple
+
+from vaca.errors import GraphError, did_you_mean, shorten
+
+#: Brackets in brackets: no graph needs more, and readers that call themselves cannot take many.
+DEEPEST = 40
+
+
+class Parts(NamedTuple):
+    """What a text says of a graph, unchecked."""
+
+    nodes: list[Any]
+    edges: list[Any]
+    columns: Any  # node -> its columns, or None
+
+
+def check_name(given: Any, what: str) -> str:
+    """A name that files can hold, or an error."""
+    if not isinstance(given, str) or not given:
+        raise GraphError(f"{what} must be non-empty strings; got {shorten(given)}")
+    if not given.isascii() and any("\ud800" <= c <= "\udfff" for c in given):
+        raise GraphError(
+            f"{what} must be text that can be written; {shorten(given)} holds half of a character"
+        )
+    return str(given)
+
+
+def check_list(given: Any, what: str) -> Iterable[Any]:
+    """Several things: anything to loop over but text and dicts."""
+    if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
+        raise GraphError(f"{what} must be a list; got {shorten(given)}")
+    return given
+
+
+def check_parents(node: str, direct: Any, nodes: Collection[str]) -> tuple[str, ...]:
+    """The direct causes of a node: names of nodes, each once."""
+    if isinstance(direct, str):
+        raise GraphError(
+            f"the parents of {shorten(node)} must be a list of names, not the string "
+            f"{shorten(direct)}; write [{shorten(direct)}]"
+        )
+    seen: dict[str, None] = {}
+    for parent in check_list(direct, f"the parents of {shorten(node)}"):
+        if not isinstance(parent, str) or parent not in nodes:
+            raise GraphError(
+                f"node {shorten(node)} has the unknown parent {shorten(parent)}; "
+                f"{did_you_mean(parent, nodes)}. Add {shorten(parent)} as a node of "
+                "its own, with [] if nothing causes it"
+            )
+        if parent in seen:
+            raise GraphError(
+                f"the edge {shorten(parent)} -> {shorten(node)} is given twice; remove one"
+            )
+        seen[parent] = None
+    return tuple(seen)
+
+
+def check_columns(columns: Any, nodes: Collection[str]) -> dict[str, tuple[str, ...]]:
+    """The columns of every node: its own name, or those that were given for it."""
+    if not isinstance(columns, Mapping):
+        raise GraphError(
+            f"columns is a dict from node to its columns; got {type(columns).__name__}"
+        )
+    for node in columns:
+        if node not in nodes:
+            raise GraphError(
+                f"columns were given for the unknown node {shorten(node)}; "
+                f"{did_you_mean(node, nodes)}"
+            )
+    result: dict[str, tuple[str, ...]] = {}
+    owner: dict[str, str] = {}
+    for node in nodes:
+        group = columns.get(node, (node,))
+        what = f"the columns of node {shorten(node)}"
+        group = (group,) if isinstance(group, str) else tuple(check_list(group, what))
+        if not group:
+            raise GraphError(f"node {shorten(node)} has no columns; give it at least one")
+        for column in group:
+            if check_name(column, what) in owner:
+                raise GraphError(
+                    f"column {shorten(column)} is in two nodes, {shorten(owner[column])} and "
+                    f"{shorten(node)}; a column belongs to one node"
+                    if owner[column] != node
+                    else f"column {shorten(column)} is listed twice in node {shorten(node)}"
+                )
+            owner[column] = node
+        result[node] = group
+    return result
+
+
+def check_depth(text: str, what: str) -> None:
+    """Refuse text with brackets nested deeper than `DEEPEST`, whatever its quotes."""
+    depth = 0
+    # The closing quote is optional, or text without one would be searched again from each quote.
+    for match in re.finditer(r'"(?:[^"\\]|\\.)*"?|[\[{(]|[\]})]', text, re.DOTALL):
+        sign = match[0]
+        depth += (sign in ("[", "{", "(")) - (sign in ("]", "}", ")"))
+        if depth > DEEPEST:
+            line = text.count("\n", 0, match.start()) + 1
+            raise GraphError(
+                f"line {line}: brackets are nested more than {DEEPEST} deep; a graph in {what} "
+                "does not need that"
+            )
+
+
+def write_columns(columns: Iterable[str]) -> str:
+    """A node's columns as one attribute: `a,b`, or a JSON list if a name holds a comma."""
+    columns = list(columns)
+    plain = not any("," in c or c.startswith("[") or c != c.strip() for c in columns)
+    return ",".join(columns) if plain else json.dumps(columns)
+
+
+def read_columns(given: Any) -> Any:
+    """The columns of an attribute that `write_columns` made, or a list as it is."""
+    if not isinstance(given, str):
+        return given
+    if given.startswith("["):
+        try:
+            columns = json.loads(given)
+        except (ValueError, RecursionError):
+            columns = None
+        if isinstance(columns, list):
+            return columns
+    return [c.strip() for c in given.split(",")]
