@@ -6,8 +6,9 @@ column's value and its noise:
 
 .. math:: u_j = T_j(x_j \mid x_{pa(j)}).
 
-All networks run at once, as stacked weights; masked first-layer weights are exactly zero, so the
-Jacobian of the whole map has the zeros of the graph.
+All networks run at once, as stacked weights. A network is given the features of its parents and no
+others, so the Jacobian of the whole map has the zeros of the graph, and the cost grows with the
+number of columns times the most parents that one has.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -22,6 +24,9 @@ from torch import Tensor, nn
 from zuko.transforms import MonotonicRQSTransform
 
 __all__ = ["Head", "Mechanisms"]
+
+#: First-layer weights up to this number are drawn for all features, used or not.
+DENSE = 2_000_000
 
 
 @dataclass(frozen=True)
@@ -105,19 +110,29 @@ class Mechanisms(nn.Module):
         for head in self.heads:
             starts.append(starts[-1] + head.width)
         self.starts = tuple(starts)
-        mask = torch.zeros(d, starts[-1])
-        for j, direct in enumerate(parents):
-            for p in direct:
-                mask[j, starts[p] : starts[p + 1]] = 1.0
-        self.mask: Tensor
-        self.register_buffer("mask", mask, persistent=False)
-        fan = mask.sum(1).clamp(min=1.0)
+        inputs = [
+            sorted(f for p in direct for f in range(starts[p], starts[p + 1])) for direct in parents
+        ]
+        most = max(1, *(len(own) for own in inputs))
+        # The features that a column's network sees; a feature past the last one is always zero.
+        take = torch.full((d, most), starts[-1])
+        for j, own in enumerate(inputs):
+            take[j, : len(own)] = torch.tensor(own, dtype=torch.long)
+        self.take: Tensor
+        self.register_buffer("take", take, persistent=False)
+        used = (take < starts[-1]).unsqueeze(2)
+        fan = used.sum((1, 2)).clamp(min=1)
 
         def uniform(*shape: int, scale: Tensor | float) -> nn.Parameter:
             return nn.Parameter((2 * torch.rand(*shape, generator=generator) - 1) * scale)
 
         first = (1.0 / fan.sqrt()).view(d, 1, 1)
-        self.w0 = uniform(d, starts[-1], hidden, scale=first)
+        if d * starts[-1] * hidden <= DENSE:
+            # Drawn for all features and then picked: a seed gives the weights it always gave.
+            dense = uniform(d, starts[-1], hidden, scale=first).detach()
+            self.w0 = nn.Parameter(self._pick_inputs(dense))
+        else:
+            self.w0 = uniform(d, most, hidden, scale=first * used)
         self.b0 = uniform(d, 1, hidden, scale=1.0)
         scale = math.sqrt(3.0 / hidden)
         self.ws = nn.ParameterList(
@@ -133,7 +148,7 @@ class Mechanisms(nn.Module):
         self.spline_w = uniform(len(self.numeric), hidden, moved, scale=last)
         self.spline_b = nn.Parameter(torch.zeros(len(self.numeric), 1, sizes))
         # Linear in the parents: costs no penalty, so that it is what is left where data are few.
-        self.skip = nn.Parameter(torch.zeros(d, starts[-1], 1), requires_grad=affine)
+        self.skip = nn.Parameter(torch.zeros(d, most, 1), requires_grad=affine)
         self.level_w = nn.ParameterDict()
         self.level_b = nn.ParameterDict()
         for j, head in enumerate(self.heads):
@@ -161,13 +176,15 @@ class Mechanisms(nn.Module):
         def pick(weights: Tensor) -> Tensor:
             return weights if whole else weights[columns]
 
-        mask = pick(self.mask).unsqueeze(2)
+        take = pick(self.take)
+        padded = torch.cat([features, features.new_zeros(len(features), 1)], 1)
+        seen = padded.T[take.flatten()].view(*take.shape, -1).transpose(1, 2)  # (k, n, most)
         learning = torch.is_grad_enabled()  # gradients need the values before the non-linearity
-        h = torch.matmul(features, pick(self.w0) * mask).add_(pick(self.b0))
+        h = torch.baddbmm(pick(self.b0), seen, pick(self.w0))
         h = F.silu(h, inplace=not learning)
         for w, b in zip(self.ws, self.bs, strict=True):
             h = F.silu(torch.baddbmm(pick(b), h, pick(w)), inplace=not learning)
-        return h, torch.matmul(features, pick(self.skip) * mask)
+        return h, torch.bmm(seen, pick(self.skip))
 
     def _spline(
         self, h: Tensor, skip: Tensor, columns: list[int]
@@ -201,9 +218,21 @@ class Mechanisms(nn.Module):
 
     def size(self) -> Tensor:
         """Sum of the squared weights that make mechanisms other than linear: for a penalty."""
-        weights = [self.w0 * self.mask.unsqueeze(2), *self.ws, self.spline_w]
+        weights = [self.w0, *self.ws, self.spline_w]
         weights += list(self.level_w.values())
         return torch.stack([w.square().sum() for w in weights]).sum()
+
+    def _pick_inputs(self, dense: Tensor) -> Tensor:
+        """Of weights on all features (d, features, k) those on each column's own inputs."""
+        return F.pad(dense, (0, 0, 0, 1))[torch.arange(len(dense))[:, None], self.take]
+
+    def _load_from_state_dict(self, state: dict, prefix: str, *rest: Any) -> None:
+        # Saved before networks were given their parents' features only: weights of all features.
+        for name in ("w0", "skip"):
+            dense, own = state.get(prefix + name), getattr(self, name)
+            if dense is not None and dense.shape[1] == self.starts[-1] != own.shape[1]:
+                state[prefix + name] = self._pick_inputs(dense)
+        super()._load_from_state_dict(state, prefix, *rest)
 
     def copy_columns(self, source: Mechanisms, columns: Sequence[int]) -> None:
         """Take over the mechanisms of the given columns from an equal module."""
