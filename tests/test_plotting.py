@@ -14,8 +14,8 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 import vaca
 from vaca.errors import GraphError, VacaError
 from vaca.model.answers import CounterfactualFrame, Effect
-from vaca.show import plotting
 from vaca.show.plotting import (
+    parts,
     plot_densities,
     plot_effects,
     plot_graph,
@@ -196,11 +196,11 @@ def test_pairs_are_a_matrix():
 
 def test_colours_differ_in_grey_or_by_line():
     """Two series never share both their brightness and their line style."""
-    grey = [np.dot(to_rgb(c), (0.299, 0.587, 0.114)) for c in plotting.COLOURS]
+    grey = [np.dot(to_rgb(c), (0.299, 0.587, 0.114)) for c in parts.COLOURS]
     for i in range(len(grey)):
         for j in range(i):
-            assert abs(grey[i] - grey[j]) > 0.08 or plotting.LINES[i] != plotting.LINES[j]
-    assert len(set(map(str, plotting.LINES))) == len(set(plotting.HATCHES)) == len(plotting.COLOURS)
+            assert abs(grey[i] - grey[j]) > 0.08 or parts.LINES[i] != parts.LINES[j]
+    assert len(set(map(str, parts.LINES))) == len(set(parts.HATCHES)) == len(parts.COLOURS)
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])

@@ -28,6 +28,7 @@ from vaca.commands import (
     sample,
     scms,
 )
+from vaca.commands.common import note
 from vaca.errors import VacaError, VacaWarning
 
 app = typer.Typer(
@@ -87,9 +88,17 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
     Bad input is one line on stderr and exit code 2, a warning one line on stderr.
     """
+    said: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = " ".join(str(message).split())
+        if text not in said:  # a command may ask the model twice, and needs no second warning
+            said.add(text)
+            note(f"vaca: warning: {text}")
+
     with warnings.catch_warnings():
         warnings.simplefilter("always", VacaWarning)
-        warnings.showwarning = _show_warning
+        warnings.showwarning = show
         try:
             code = app(
                 args=None if arguments is None else list(arguments),
@@ -123,17 +132,13 @@ def _message(error: BaseException) -> str:
 
 
 def _bad_input(message: str) -> int:
-    typer.echo(f"vaca: {' '.join(message.split())}", err=True)
+    note(f"vaca: {' '.join(message.split())}")
     return 2
 
 
 def _interrupted() -> int:
-    typer.echo("vaca: interrupted", err=True)
+    note("vaca: interrupted")
     return 130
-
-
-def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
-    typer.echo(f"vaca: warning: {' '.join(str(message).split())}", err=True)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vaca.commands.common import ForceOption, ModelArgument, check_writable, load_model, note
+from vaca.commands.common import ForceOption, ModelArgument, check_writable, load_model, note, say
 from vaca.errors import VacaError
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def audit(
             f"The {classifier} classifier ({learner}) was fitted on these very rows; it may treat "
             "others differently."
         )
-    typer.echo(result.summary())
+    say(result.summary())
     evidence: dict[str, Any] = {}
     if graphs:
         evidence["graph_robustness"] = _graphs(source, predictor, table, sensitive, options)
@@ -152,7 +152,7 @@ def audit(
                 if other not in compared and other != "fair-z":  # its features are one engine's own
                     compared[other] = _fit(source, table, sensitive, target, other, learner)
         by_engine = _engines(source, compared, table, sensitive, options)
-        typer.echo(by_engine.attrs["verdict"])
+        say(by_engine.attrs["verdict"])
         evidence["engine_robustness"] = by_engine
     if frontier:
         evidence["frontier"] = _frontier(source, table, sensitive, target, learner, options)

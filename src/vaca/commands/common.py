@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from vaca.errors import InterventionError, VacaError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.progress import Progress
 
     from vaca.model.causal_model import CausalModel
 
@@ -214,37 +216,65 @@ def _number_text(value: float, digits: int) -> str:
     return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:,.{digits}g}"
 
 
+#: Seconds before a bar appears: what is quicker needs none.
+DELAY = 2.0
+#: The bar on the screen, if any: words on stderr must go through it, or the two collide.
+_bars: list[Progress] = []
+
+
+@contextmanager
+def counting(
+    label: str, total: int | None = None, *, unit: str = "rows", shown: bool = True
+) -> Iterator[Callable[[int], None]]:
+    """Give a function to call with how much is done; on a terminal it moves a bar on stderr.
+
+    The bar leaves stdout alone, whatever that leads to: the answer is there.
+    """
+    if not (shown and sys.stderr.isatty()):
+        yield lambda done: None
+        return
+    from threading import Timer
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+    counted = (BarColumn(), TextColumn(f"{{task.completed:,.0f}} {unit}"), TimeRemainingColumn())
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        *(counted if total is not None else ()),
+        console=Console(stderr=True),
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    task = bar.add_task(label, total=total)
+    timer = Timer(DELAY, bar.start)
+    timer.daemon = True
+    _bars.append(bar)
+    timer.start()
+    try:
+        yield lambda done: bar.advance(task, done)
+    finally:
+        timer.cancel()
+        timer.join()
+        bar.stop()
+        _bars.remove(bar)
+
+
 @contextmanager
 def busy(label: str) -> Iterator[None]:
     """Show on a terminal that something is being done, where it cannot be counted."""
-    if not sys.stderr.isatty():
-        yield
-        return
-    from rich.console import Console
-
-    with Console(stderr=True).status(label):
+    with counting(label):
         yield
 
 
-@contextmanager
-def counting(label: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Give a function to call with the rows done; on a terminal it moves a progress bar."""
-    if not sys.stderr.isatty():
-        yield lambda rows: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} rows"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        task = bar.add_task(label, total=total)
-        yield lambda rows: bar.advance(task, rows)
+def stdout_is_a_file() -> bool:
+    """Whether rows on stdout go to a file; on a terminal or through a pipe a bar would collide."""
+    try:
+        return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+    except (OSError, ValueError):  # closed, or not a real file (a test, a notebook)
+        return False
 
 
 def write_table(
@@ -268,4 +298,40 @@ def write_table(
 
 def note(text: str) -> None:
     """Say something on stderr, so that stdout holds the answer alone."""
-    typer.echo(text, err=True)
+    if _bars:
+        _bars[-1].console.print(
+            fitted(text, sys.stderr), markup=False, highlight=False, soft_wrap=True
+        )
+    else:
+        typer.echo(fitted(text, sys.stderr), err=True)
+
+
+def say(text: str) -> None:
+    """Print words of an answer; a terminal breaks them between words, not within."""
+    typer.echo(fitted(text, sys.stdout))
+
+
+def fitted(text: str, stream: Any) -> str:
+    """The text in lines that fit a terminal; as it is, if the stream is none.
+
+    >>> import io
+    >>> fitted("as it is", io.StringIO())
+    'as it is'
+    """
+    if not stream.isatty():
+        return text
+    import textwrap
+    from shutil import get_terminal_size
+
+    width = get_terminal_size().columns
+    lines = []
+    for line in text.split("\n"):
+        indent = line[: len(line) - len(line.lstrip())]
+        lines += textwrap.wrap(
+            line,
+            width,
+            subsequent_indent=indent,
+            break_long_words=False,
+            break_on_hyphens=False,
+        ) or [""]
+    return "\n".join(lines)

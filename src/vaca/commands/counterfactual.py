@@ -23,6 +23,7 @@ from vaca.commands.common import (
     load_model,
     note,
     parse_do,
+    stdout_is_a_file,
 )
 from vaca.errors import InterventionError, VacaError
 
@@ -83,7 +84,8 @@ def counterfactual(
     reader = open_factual(source, factual, keep or ())
     options: dict[str, Any] = {"draws": draws, "summary": summary, "seed": seed, "keep": keep or ()}
     tally = Streamed()
-    with counting("answering", reader.rows) as advance:
+    shown = out is not None or stdout_is_a_file()
+    with counting("answering", reader.rows, shown=shown) as advance:
         pieces = counterfactual_chunks(source, reader, change, tally=tally, **options)
         if out is None:
             for number, (rows, answer) in enumerate(pieces):
@@ -95,7 +97,8 @@ def counterfactual(
                 for rows, answer in pieces:
                     writer.write(answer)
                     advance(rows)
-            note(f"wrote {writer.rows:,} rows to {out}")
+    if out is not None:
+        note(f"wrote {writer.rows:,} rows to {out}")
     for name, count in tally.outside.items():
         column = source.schema_[name]
         note(

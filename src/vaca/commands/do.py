@@ -19,6 +19,7 @@ from vaca.commands.common import (
     draw,
     load_model,
     parse_do,
+    say,
     show_table,
     write_table,
 )
@@ -60,7 +61,12 @@ def do(
     moved = nodes.union(*(source.graph.descendants(node) for node in nodes))
     still = [c for c in source.schema_ if source.graph.node_of(c) not in moved]
     names = names or [c for c in source.schema_ if c not in still]
-    with busy("drawing rows"):
+    import warnings
+
+    from vaca.errors import SupportWarning
+
+    with busy("drawing rows"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", SupportWarning)  # said below, beside the numbers
         before, after = source.sample(n, seed=seed), source.sample(n, change, seed=seed)
     from vaca.model.answers import do_label
     from vaca.table.contrast import compare
@@ -70,12 +76,12 @@ def do(
     table = compare(before, after, shown, paired=True)
     table.index.name = "mean, or share of a level"
     table.columns = ["as is", "under do", "difference", "std. error"]
-    typer.echo(f"do({do_label(change)}), {n:,} rows:\n")
+    say(f"do({do_label(change)}), {n:,} rows:\n")
     show_table(table)
     if not on and still:
-        typer.echo(f"\nUnchanged, as no arrow leads there: {', '.join(still)}.")
+        say(f"\nUnchanged, as no arrow leads there: {', '.join(still)}.")
     for sentence in after.attrs.get("outside_support", []):
-        typer.echo(f"\nOutside the data: {sentence}. Read these numbers as an extrapolation.")
+        say(f"\nOutside the data: {sentence}. Read these numbers as an extrapolation.")
     if out is not None:
         write_table(after, out)
     if plot is not None:

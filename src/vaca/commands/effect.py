@@ -20,6 +20,7 @@ from vaca.commands.common import (
     draw,
     load_model,
     parse_do,
+    say,
     write_table,
 )
 from vaca.errors import InterventionError, VacaError, did_you_mean
@@ -98,7 +99,7 @@ def effect(
         ]
     for one in found:
         # The number on a line of its own: the whole seldom fits one.
-        typer.echo(str(one).replace("): ", "):\n  ", 1).replace("; do on", ";\n  do on"))
+        say(str(one).replace("): ", "):\n  ", 1).replace("; do on", ";\n  do on"))
     if out is not None:
         write_table(effect_table(found), out)
     if plot is not None:

@@ -20,6 +20,7 @@ from vaca.commands.common import (
     load_model,
     note,
     parse_do,
+    stdout_is_a_file,
     write_table,
 )
 
@@ -47,7 +48,7 @@ def sample(
     from vaca.model.streaming import sample_chunks
 
     first = None
-    with counting("drawing", n) as advance:
+    with counting("drawing", n, shown=out is not None or stdout_is_a_file()) as advance:
         pieces = sample_chunks(source, n, change, seed)
         if out is None:
             for number, rows in enumerate(pieces):
@@ -62,7 +63,8 @@ def sample(
                     first = rows if number == 0 else first
                     writer.write(rows)
                     advance(len(rows))
-            note(f"wrote {n:,} rows to {out}")
+    if out is not None:
+        note(f"wrote {n:,} rows to {out}")
     if plot is not None:
         from vaca.show.plotting import plot_pairs, with_levels
 

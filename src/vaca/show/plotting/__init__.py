@@ -1,0 +1,28 @@
+"""Pictures of graphs, answers and training; `vaca.plot` is this package.
+
+Each picture of one panel takes an `ax` and gives an Axes; each of several panels gives a Figure.
+Nothing here touches pyplot's state, so pictures can be made on a server and in threads. Series
+differ by line style, marker or hatch as well as by colour, and the colours are told apart by people
+with any form of colour-blindness, so that the pictures also read in black and white.
+"""
+
+from vaca.show.plotting.effects import effect_label, plot_effects, plot_history
+from vaca.show.plotting.graph import plot_graph
+from vaca.show.plotting.pairs import plot_pairs
+from vaca.show.plotting.parts import COLOURS, save_picture, with_levels
+from vaca.show.plotting.person import plot_person
+from vaca.show.plotting.population import plot_densities, plot_population
+
+__all__ = [
+    "plot_graph",
+    "plot_person",
+    "plot_population",
+    "plot_densities",
+    "plot_effects",
+    "plot_history",
+    "plot_pairs",
+    "save_picture",
+    "with_levels",
+    "effect_label",
+    "COLOURS",
+]

@@ -1,0 +1,210 @@
+"""What the pictures share: colours, levels, densities, labels; and saving."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vaca.errors import VacaError, did_you_mean
+from vaca.table.schema import Schema, as_frame
+
+#: Colours that stay apart under all forms of colour-blindness (Okabe and Ito); darkest first.
+COLOURS = ("#1a1a1a", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00")
+LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
+HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----")
+GREY, PALE, FAINT = "#666666", "#d0d0d0", "#efefef"
+PICTURES = (".png", ".svg", ".pdf")
+#: More rows than this add nothing that an eye can see.
+ROWS = 4000
+
+
+def with_levels(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
+    """The frame with discrete columns as categories, so that pictures keep the schema's order."""
+    changed = {
+        name: pd.Categorical(frame[name], categories=list(column.levels), ordered=True)
+        for name, column in schema.items()
+        if column.discrete and name in frame.columns
+    }
+    return frame.assign(**changed)
+
+
+def tables_of(before: Any, after: Any, labels: tuple[str, str]) -> dict[str, pd.DataFrame]:
+    """The tables by label."""
+    if after is None:
+        if not isinstance(before, Mapping) or isinstance(before, pd.DataFrame):
+            raise VacaError("give two tables, or a dict from label to table")
+        return {str(label): as_frame(table) for label, table in before.items()}
+    return {labels[0]: as_frame(before), labels[1]: as_frame(after)}
+
+
+def shared_columns(tables: Mapping[str, pd.DataFrame], columns: Sequence[str] | None) -> list[str]:
+    """The columns to draw, of those that all tables have."""
+    first, *rest = tables.values()
+    common = [c for c in first.columns if all(c in t.columns for t in rest)]
+    for label, table in tables.items():
+        if not len(table):
+            raise VacaError(f"the table {label!r} has no rows")
+    return chosen_columns(first[common], columns)
+
+
+def chosen_columns(frame: pd.DataFrame, columns: Sequence[str] | None) -> list[str]:
+    """The columns to draw; one that is not there is an error that names it."""
+    if columns is None:
+        names = list(frame.columns)
+    else:
+        names = list(columns)
+        for name in names:
+            if name not in frame.columns:
+                raise VacaError(f"there is no column {name!r}; {did_you_mean(name, frame.columns)}")
+    if not names:
+        raise VacaError("there is no column to draw")
+    return names
+
+
+def is_discrete(values: pd.Series) -> bool:
+    """Whether to draw bars: not numbers, or whole numbers of few kinds."""
+    if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype):
+        return True
+    if not pd.api.types.is_integer_dtype(values.dtype):
+        return False
+    return bool(values.nunique() <= 10 and values.max() - values.min() <= 20)
+
+
+def levels_of(joined: pd.Series, like: pd.Series) -> list[Any]:
+    """The levels in the order of the column's categories, else sorted."""
+    if isinstance(like.dtype, pd.CategoricalDtype):
+        return list(like.dtype.categories)
+    found = joined.astype(object).unique()
+    return sorted(found, key=lambda v: (isinstance(v, str), v))
+
+
+def joined(first: pd.Series, second: pd.Series) -> pd.Series:
+    """Two columns in one, of a common dtype."""
+    same = first.dtype == second.dtype
+    return pd.concat([first, second] if same else [s.astype(object) for s in (first, second)])
+
+
+def shares_of(values: pd.Series) -> pd.Series:
+    """The share of each level."""
+    return values.astype(object).value_counts(normalize=True)
+
+
+def plain(values: pd.Series) -> pd.Series:
+    """Levels as objects, numbers as floats."""
+    return values.astype(object) if is_discrete(values) else values.astype(float)
+
+
+def grid_of(series: Iterable[pd.Series]) -> np.ndarray:
+    """Points on the axis of a density: the first table's range, and what others add to it.
+
+    A few rows of another table beyond the range of the first do not stretch the axis, so that an
+    income below zero that nobody has is not drawn.
+    """
+    first, *others = [s.to_numpy(dtype=float) for s in series]
+    low, high = float(first.min()), float(first.max())
+    for numbers in others:
+        a, b = (float(q) for q in np.quantile(numbers, (0.01, 0.99)))
+        low, high = min(low, a), max(high, b)
+    if high <= low:
+        pad = 0.1 * max(abs(low), 1.0)
+        return np.linspace(low - pad, low + pad, 200)
+    return np.linspace(low, high, 200)
+
+
+def density(numbers: np.ndarray, grid: np.ndarray) -> np.ndarray | None:
+    """A kernel estimate of the density on a grid; None if all values are one."""
+    from scipy.stats import gaussian_kde
+
+    if np.ptp(numbers) <= 1e-9 * max(1.0, float(np.abs(numbers).max())):
+        return None
+    taken = numbers[some_rows(len(numbers), ROWS)]
+    if np.ptp(taken) == 0:
+        return None
+    return gaussian_kde(taken)(grid)
+
+
+def some_rows(n: int, most: int) -> np.ndarray:
+    """At most so many row numbers, evenly spread, the same each time."""
+    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(int)
+
+
+def level_ticks(ax: Axes, levels: list[Any]) -> None:
+    """Name the levels on the axis, slanted where they are crowded."""
+    crowded = sum(min(12, len(str(v))) + 1 for v in levels) > 38
+    ax.set_xticks(
+        range(len(levels)),
+        [wrap(str(v), 12) for v in levels],
+        rotation=40 if crowded else 0,
+        ha="right" if crowded else "center",
+        fontsize=8,
+    )
+
+
+def set_limits(ax: Axes, low: float, high: float, pad: float = 0.05) -> None:
+    """Set the ends of the axis, with some room."""
+    width = (high - low) or max(abs(low), 1.0)
+    ax.set_xlim(low - pad * width, high + pad * width)
+
+
+def wrap(text: str, width: int) -> str:
+    r"""Break a name into lines, for a picture; a dollar sign is a dollar sign, not mathematics.
+
+    >>> wrap("loan_duration", 8), wrap("cost in $", 20)
+    ('loan_\nduration', 'cost in \\$')
+    """
+    # Names such as loan_duration may break after an underscore.
+    broken = "\n".join(textwrap.wrap(text.replace("_", "_\u200b "), width))
+    return broken.replace("\u200b ", "").replace("\u200b", "").replace("$", r"\$")
+
+
+def clip(text: str) -> str:
+    """A name cut to ten letters."""
+    return text if len(text) <= 10 else text[:9] + "…"
+
+
+def bars_of(ax: Axes, series: Mapping[str, pd.Series], levels: list[Any]) -> dict[str, Any]:
+    """Bars of the shares of levels, side by side; gives a handle for each table."""
+    handles: dict[str, Any] = {}
+    width = 0.8 / len(series)
+    for k, (label, values) in enumerate(series.items()):
+        shares = shares_of(values)
+        handles[label] = ax.bar(
+            np.arange(len(levels)) - 0.4 + width * (k + 0.5),
+            [float(shares.get(level, 0.0)) for level in levels],
+            width,
+            facecolor=PALE if k == 0 else "white",
+            edgecolor=COLOURS[k % 6],
+            hatch=HATCHES[k % 6],
+            linewidth=1,
+        )
+    level_ticks(ax, levels)
+    ax.yaxis.set_major_formatter(lambda v, _: f"{v:.0%}")
+    return handles
+
+
+def save_picture(picture: Axes | Figure, path: str | Path, dpi: int = 150) -> Path:
+    """Write a picture to a .png, .svg or .pdf file, all or nothing, and give its path."""
+    path = Path(path)
+    if path.suffix.lower() not in PICTURES:
+        raise VacaError(f"{path}: unknown kind of picture; use {', '.join(PICTURES)}")
+    if not path.parent.is_dir():
+        raise VacaError(f"{path}: there is no folder {path.parent}; make it first")
+    figure = picture if isinstance(picture, Figure) else picture.get_figure(root=True)
+    if figure is None:
+        raise VacaError("these axes belong to no figure")
+    # Matplotlib writes the day and its own address into a file unless told not to.
+    clean: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
+        part = Path(folder) / path.name
+        figure.savefig(part, dpi=dpi, metadata=clean.get(path.suffix.lower()))
+        os.replace(part, path)
+    return path
