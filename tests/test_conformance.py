@@ -6,6 +6,9 @@ the base class cannot help an engine.
 
 from __future__ import annotations
 
+import importlib
+import inspect
+import pkgutil
 import warnings
 from collections.abc import Callable
 from functools import cache
@@ -18,7 +21,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vaca
+import vaca.engines
 from tests.strategies import dags, tables
+from vaca.engines.engine import Engine
+from vaca.engines.registry import ENGINES, engine_class
 from vaca.errors import InterventionError, SchemaError, VacaError
 from vaca.model.causal_model import CausalModel
 from vaca.scm.structural import Normal, StructuralCausalModel
@@ -27,16 +33,26 @@ from vaca.scm.structural import Normal, StructuralCausalModel
 pytestmark = pytest.mark.filterwarnings("ignore::vaca.errors.SupportWarning")
 
 ROWS = 400
-# Engines set to train in a second: what is tested here holds for any weights.
-QUICK: dict[str, Callable[..., Any]] = {
-    "vaca": lambda graph: vaca.VACA(graph, steps=30, width=16),
+# Whatever of this an engine has makes it train in a second: what is tested holds for any weights.
+BRIEF = {"steps": 30, "epochs": 3, "width": 16, "hidden": 16, "flows": 2, "members": 2, "jobs": 1}
+
+
+def brief(name: str) -> Callable[[vaca.CausalGraph], Any]:
+    """Make a registered engine that trains for a second."""
+    family: Any = engine_class(name)
+    known = inspect.signature(family).parameters
+    settings: dict[str, Any] = {k: v for k, v in BRIEF.items() if k in known}
+    if name == "Ensemble":
+        settings["settings"] = {"steps": 20, "hidden": 8}
+    return lambda graph: family(graph, **settings)
+
+
+# Every engine of the registry, so that a new one cannot be forgotten.
+QUICK: dict[str, Callable[[vaca.CausalGraph], Any]] = {
+    **{name: brief(name) for name in ENGINES},
     "vaca-paper": lambda graph: vaca.VACA(
         graph, messages="states", variance=0.025, epochs=3, residual=True
     ),
-    "multicvae": lambda graph: vaca.MultiCVAE(graph, epochs=3),
-    "flow": lambda graph: vaca.CausalFlow(graph, steps=40, hidden=16),
-    "carefl": lambda graph: vaca.CAREFL(graph, epochs=3, flows=2, hidden=8),
-    "additive": lambda graph: vaca.AdditiveNoise(graph),
 }
 
 NAMES = vaca.scms.names()
@@ -70,6 +86,25 @@ def model_and_rows(request) -> tuple[CausalModel, pd.DataFrame]:
 @pytest.fixture(params=grouped(LEARNED_CASES))
 def learned_and_rows(request) -> tuple[CausalModel, pd.DataFrame]:
     return case(request.param)
+
+
+def engines_below(family: type) -> set[str]:
+    """Names of every finished engine that is defined anywhere in the package."""
+    found = set()
+    for kind in family.__subclasses__():
+        found |= engines_below(kind)
+        if not inspect.isabstract(kind) and kind.__module__.startswith("vaca."):
+            found.add(kind.__name__)
+    return found
+
+
+def test_no_engine_is_left_out() -> None:
+    for module in pkgutil.iter_modules(vaca.engines.__path__, "vaca.engines."):
+        importlib.import_module(module.name)
+    assert engines_below(Engine) == set(ENGINES)
+    for name in ENGINES:
+        assert engine_class(name).__name__ == name
+        assert {case for case in LEARNED_CASES if case.split(" ")[0] == name}
 
 
 def some_do(model: CausalModel, frame: pd.DataFrame, node: str) -> dict:

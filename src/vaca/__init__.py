@@ -11,6 +11,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from vaca.engines.registry import ENGINES
+
 __version__ = "0.1.0"
 
 # Names are looked up on first use, so that `import vaca` stays quick and loads neither torch nor
@@ -27,12 +29,7 @@ _HOME = {
     "VacaError": "errors",
     "VacaWarning": "errors",
     "SupportWarning": "errors",
-    "VACA": "engines.vaca",
-    "MultiCVAE": "engines.multicvae",
-    "CAREFL": "engines.carefl",
-    "CausalFlow": "engines.causal_flow",
-    "AdditiveNoise": "engines.additive_noise",
-    "Ensemble": "engines.ensemble",
+    **{name: entry.module for name, entry in ENGINES.items()},
     "auto": "engines.selection",
     "load": "engines.persistence",
     "save": "engines.persistence",

@@ -244,14 +244,15 @@ def _engines(
     sensitive: list[str],
     options: dict,
 ) -> pd.DataFrame:
-    import vaca
+    from vaca.engines.registry import engine_class, engine_names
     from vaca.fairness import engine_robustness
 
     engines: dict[str, CausalModel] = {getattr(model, "name", None) or type(model).__name__: model}
-    for name in ("AdditiveNoise", "CausalFlow", "VACA"):
+    for name in engine_names(auto=True, arrows=True):
         if name not in engines:
             note(f"fitting: {name}")
-            other = getattr(vaca, name)(model.graph, schema=model.schema_)
+            family: Any = engine_class(name)
+            other = family(model.graph, schema=model.schema_)
             engines[name] = other.fit(table[list(model.schema_.columns)], progress=False)
     return engine_robustness(engines, classifiers, table, sensitive, **_asked(options))
 

@@ -18,6 +18,7 @@ from vaca.commands.common import (
     show_table,
 )
 from vaca.commands.init import DataArgument
+from vaca.engines.registry import named_by
 from vaca.errors import VacaError, did_you_mean
 
 if TYPE_CHECKING:
@@ -26,13 +27,7 @@ if TYPE_CHECKING:
     from vaca.graph.dag import CausalGraph
 
 #: What --engine may name, and the class that it stands for.
-ENGINES = {
-    "flow": "CausalFlow",
-    "vaca": "VACA",
-    "multicvae": "MultiCVAE",
-    "carefl": "CAREFL",
-    "additive": "AdditiveNoise",
-}
+ENGINES = named_by()
 #: Options that a config file may set, with their defaults.
 DEFAULTS: dict[str, Any] = {
     "graph": None,
@@ -70,7 +65,7 @@ def fit(
     engine: Annotated[
         str | None,
         typer.Option(
-            help="flow, vaca, multicvae, carefl, additive, or auto: try and choose.",
+            help=f"{', '.join(ENGINES)}, or auto: try and choose.",
             show_default="flow",
         ),
     ] = None,

@@ -19,6 +19,7 @@ import pandas as pd
 
 from vaca.engines.engine import Engine, RowWeights, refuse_weights
 from vaca.engines.processes import fit_all
+from vaca.engines.registry import engine_class, engine_names
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.model.answers import Effect
@@ -159,16 +160,7 @@ class Ensemble(Engine):
         self.history_ = _histories(self.members_)
 
     def _blank_members(self) -> list[Engine]:
-        from vaca.engines.persistence import ENGINES
-
-        families = [name for name in ENGINES if name != "Ensemble"]
-        if self.engine not in families:
-            raise VacaError(
-                f"unknown engine {self.engine!r}; {did_you_mean(self.engine, families)}"
-            )
-        import vaca
-
-        family = getattr(vaca, self.engine)
+        family: Any = engine_class(self.engine, among=engine_names(alone=True))
         settings = dict(self.settings or {})
         known = family(self.graph).get_params(deep=False)
         for name in settings:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 import vaca
+from vaca.engines.registry import ENGINES, engine_class
 from vaca.errors import NotFittedError, VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.support import Overlap
@@ -30,15 +30,6 @@ if TYPE_CHECKING:
 
 #: Grows when the format changes so that older versions could not read it.
 FORMAT = 1
-#: Which classes a file may name: loading looks here and nowhere else.
-ENGINES = {
-    "VACA": "vaca.engines.vaca",
-    "MultiCVAE": "vaca.engines.multicvae",
-    "CAREFL": "vaca.engines.carefl",
-    "CausalFlow": "vaca.engines.causal_flow",
-    "AdditiveNoise": "vaca.engines.additive_noise",
-    "Ensemble": "vaca.engines.ensemble",
-}
 _JSON, _ARRAYS = "model.json", "arrays.safetensors"
 
 
@@ -131,7 +122,7 @@ def load(path: str | Path) -> Any:
             f"{path}: saved by a newer vaca ({about.get('vaca', 'unknown')}, format {version}); "
             f"this is {vaca.__version__}, which reads up to format {FORMAT}. Upgrade vaca"
         )
-    if engine not in ENGINES:
+    if engine not in ENGINES:  # a file can name these classes and no others
         raise VacaError(f"{path}: unknown engine {engine!r}; known: {', '.join(ENGINES)}")
     if not (path / _ARRAYS).is_file():
         raise VacaError(f"{path}: incomplete, {_ARRAYS} is missing; save the model again")
@@ -142,7 +133,7 @@ def load(path: str | Path) -> Any:
         arrays = load_arrays(raw)
         graph = CausalGraph.from_json(json.dumps(about["graph"]))
         parameters = _restore_parameters(about["parameters"])
-        model = getattr(importlib.import_module(ENGINES[engine]), engine)(graph, **parameters)
+        model: Any = engine_class(engine)(graph, **parameters)
         model.schema_ = Schema.from_dict(about["schema"])
         if "overlap" in about:  # not in models saved before there was one
             model.overlap_ = Overlap.from_dict(about["overlap"])

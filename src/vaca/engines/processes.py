@@ -19,6 +19,7 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -136,14 +137,13 @@ def _last_words(place: Path, code: int) -> str:
 
 def _work(place: Path) -> None:
     """What a process does: read the task, fit, write what was learned."""
-    import importlib
-
     from safetensors.numpy import load_file, save_file
 
-    from vaca.engines.persistence import ENGINES, _restore_parameters
+    from vaca.engines.persistence import _restore_parameters
+    from vaca.engines.registry import engine_class
 
     about = json.loads((place / "task.json").read_text(encoding="utf-8"))
-    family = getattr(importlib.import_module(ENGINES[about["engine"]]), about["engine"])
+    family: Any = engine_class(about["engine"])
     engine = family(
         CausalGraph.from_json(about["graph"]), **_restore_parameters(about["parameters"])
     )

@@ -36,7 +36,8 @@ import pandas as pd
 from sklearn.base import clone
 
 from vaca.engines.engine import Engine
-from vaca.errors import VacaError, did_you_mean
+from vaca.engines.registry import engine_class, engine_names
+from vaca.errors import VacaError
 from vaca.evaluation import metrics
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import CausalModel
@@ -44,8 +45,6 @@ from vaca.table.schema import Columns, Schema, as_frame
 
 __all__ = ["Selection", "auto", "score"]
 
-#: Engines that `auto` tries by default, in order of preference: from the strongest assumptions on.
-DEFAULT = ("AdditiveNoise", "CausalFlow", "VACA", "CAREFL")
 #: Scores this near to the best (as a share of it) are as good. Two perfect engines, the truth and
 #: the truth with other noise, differ by 11 % of their score: root mean square over six tables of
 #: 1250 held-out rows each of chain-lin, triangle-nlin, mgraph-nlin, collider-nadd and loan (5 to
@@ -327,18 +326,12 @@ def _candidates(
     schema: Any,
     seed: int,
 ) -> dict[str, Engine]:
-    import importlib
-
-    from vaca.engines.persistence import ENGINES
-
-    known = [name for name in ENGINES if name != "Ensemble"]
+    known = engine_names(alone=True)
     result: dict[str, Engine] = {}
-    for given in DEFAULT if engines is None else engines:
+    for given in engine_names(auto=True) if engines is None else engines:
         if isinstance(given, str):
-            if given not in known:
-                raise VacaError(f"unknown engine {given!r}; {did_you_mean(given, known)}")
-            kind = getattr(importlib.import_module(ENGINES[given]), given)
-            made = kind(graph, schema, seed=seed)
+            family: Any = engine_class(given, among=known)
+            made = family(graph, schema, seed=seed)
         elif isinstance(given, Engine):
             made = given
         else:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from vaca.engines.registry import engine_class
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import CausalModel
@@ -42,26 +43,26 @@ class Recipe:
     fitted: bool = False
 
 
-def _paper(module: str, name: str, **changes: Any) -> Make:
+def _paper(name: str, **changes: Any) -> Make:
     """The configuration that the paper reports for the SCM, with some settings changed."""
 
     def make(
         scm: str, graph: CausalGraph, schema: Schema, seed: int, config: Mapping[str, Any]
     ) -> CausalModel:
-        family = getattr(importlib.import_module(f"vaca.engines.{module}"), name)
+        family: Any = engine_class(name)
         settings = {**changes, **config}
         return family.paper(scm, graph, schema=schema, seed=seed, **settings)
 
     return make
 
 
-def _default(module: str, name: str, **changes: Any) -> Make:
+def _default(name: str, **changes: Any) -> Make:
     """The family as a user gets it who sets nothing, or only these."""
 
     def make(
         scm: str, graph: CausalGraph, schema: Schema, seed: int, config: Mapping[str, Any]
     ) -> CausalModel:
-        family = getattr(importlib.import_module(f"vaca.engines.{module}"), name)
+        family: Any = engine_class(name)
         return family(graph, schema=schema, seed=seed, **{**changes, **config})
 
     return make
@@ -84,16 +85,14 @@ SMALL = {"width": 16, "weight_decay": 2.0}
 BRIEF = {"epochs": 120, "validation_samples": 5}
 
 RECIPES: dict[str, Recipe] = {
-    "multicvae-paper": Recipe(
-        "MultiCVAE", _paper("multicvae", "MultiCVAE", **SPARSE), "MultiCVAE", BRIEF
-    ),
-    "carefl-paper": Recipe("CAREFL", _paper("carefl", "CAREFL"), "CAREFL", {"epochs": 20}),
-    "vaca-paper": Recipe("VACA (paper)", _paper("vaca", "VACA", **SPARSE), "VACA", BRIEF),
-    "vaca": Recipe("VACA (default)", _default("vaca", "VACA"), quick={"steps": 300}),
-    "vaca-small": Recipe("VACA (small)", _default("vaca", "VACA", **SMALL), quick={"steps": 300}),
-    "flow": Recipe("CausalFlow", _default("causal_flow", "CausalFlow"), quick={"steps": 300}),
-    "carefl": Recipe("CAREFL (default)", _default("carefl", "CAREFL"), quick={"epochs": 20}),
-    "additive": Recipe("AdditiveNoise", _default("additive_noise", "AdditiveNoise")),
+    "multicvae-paper": Recipe("MultiCVAE", _paper("MultiCVAE", **SPARSE), "MultiCVAE", BRIEF),
+    "carefl-paper": Recipe("CAREFL", _paper("CAREFL"), "CAREFL", {"epochs": 20}),
+    "vaca-paper": Recipe("VACA (paper)", _paper("VACA", **SPARSE), "VACA", BRIEF),
+    "vaca": Recipe("VACA (default)", _default("VACA"), quick={"steps": 300}),
+    "vaca-small": Recipe("VACA (small)", _default("VACA", **SMALL), quick={"steps": 300}),
+    "flow": Recipe("CausalFlow", _default("CausalFlow"), quick={"steps": 300}),
+    "carefl": Recipe("CAREFL (default)", _default("CAREFL"), quick={"epochs": 20}),
+    "additive": Recipe("AdditiveNoise", _default("AdditiveNoise")),
     "truth": Recipe("truth", _known, fitted=True),
 }
 
