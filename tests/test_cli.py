@@ -70,7 +70,7 @@ def test_proposed_commands_can_be_typed_whatever_the_names(tmp_path, capsys, mon
     table["it's"] += rng.normal(0, 1, 60)
     table.to_csv("my data.csv", index=False)
     assert run(["init", "my data.csv"]) == 0
-    with open("graph.txt", "a") as graph:
+    with open("graph.txt", "w") as graph:
         graph.write("smokes? -> weight (kg) -> it's\n")
     (proposed,) = (line for line in capsys.readouterr().out.splitlines() if "vaca fit" in line)
     words = [*shlex.split(proposed)[1:-1], "my model", "--engine", "additive"]

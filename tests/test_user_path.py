@@ -47,11 +47,9 @@ def home(tmp_path_factory, scm, rows):
     rows.to_csv(folder / "data.csv", index=False)
     said = type_in(folder, "init", "data.csv")
     assert "10 columns to use" in said
-    graph = (folder / "graph.txt").read_text()
-    assert all(f"\n{name}\n" in graph for name in rows.columns)
-    (folder / "graph.txt").write_text(
-        graph + "\n".join(f"{a} -> {b}" for a, b in scm.graph.edges) + "\n"
-    )
+    proposed = vaca.CausalGraph.read(folder / "graph.txt")
+    assert set(proposed.all_columns) == set(rows.columns)
+    (folder / "graph.txt").write_text("\n".join(f"{a} -> {b}" for a, b in scm.graph.edges) + "\n")
     schema = (folder / "schema.toml").read_text()
     wrong = (
         '[education]\nkind = "categorical"\nlevels = ["basic", "college", "school", "university"]'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -85,18 +86,16 @@ def load_model(name: str) -> CausalModel:
 def parse_do(texts: Iterable[str] | None, model: CausalModel) -> dict[str, Any]:
     """Turn `--do` texts into the `do` of the library.
 
-    `column=value` sets, `column+=delta` and `column-=delta` shift. The columns of a node of several
-    are gathered under the node.
+    `column=value` sets, `column+=delta` and `column-=delta` shift. Where the name of a column holds
+    such a mark itself (`k = 1`), the longest name that fits is meant.
     """
     from vaca import Shift
 
     graph = model.graph
     result: dict[str, Any] = {}
     for text in texts or ():
-        name, equals, value = text.partition("=")
-        sign = name[-1:] if name[-1:] in ("+", "-") else ""
-        name, value = name.removesuffix(sign).strip(), value.strip()
-        if not equals or not name or not value:
+        name, sign, value = _split_do(text, graph.all_columns)
+        if not name or not value:
             raise InterventionError(
                 f"--do {text}: write COLUMN=VALUE to set a column or COLUMN+=DELTA to shift it"
             )
@@ -109,15 +108,22 @@ def parse_do(texts: Iterable[str] | None, model: CausalModel) -> dict[str, Any]:
             answer: Any = Shift(-delta if sign == "-" else delta)
         else:
             answer = value  # the library reads it as a number or a level, by the column's kind
-        node = graph.node_of(name)
-        if graph.columns(node) == (node,):
-            slot = result
-        else:
-            slot = result.setdefault(node, {})
-        if name in slot:
+        if name in result:
             raise InterventionError(f"--do {text}: {name!r} is set twice; keep one of the two")
-        slot[name] = answer
+        result[name] = answer
     return result
+
+
+def _split_do(text: str, known: Iterable[str]) -> tuple[str, str, str]:
+    """The column, the sign of a shift ("" to set) and the value of a `--do`."""
+    for name in sorted(known, key=len, reverse=True):
+        if text.strip().startswith(name):
+            rest = re.fullmatch(r"\s*([+-]?)=(.*)", text.strip()[len(name) :], re.DOTALL)
+            if rest:
+                return name, rest[1], rest[2].strip()
+    name, equals, value = text.partition("=")
+    sign = name[-1:] if name[-1:] in ("+", "-") else ""
+    return name.removesuffix(sign).strip(), sign, value.strip() if equals else ""
 
 
 def _number(value: str, text: str, name: str) -> float:

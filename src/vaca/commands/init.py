@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vaca.commands.common import ForceOption, check_writable
-from vaca.errors import SchemaError, VacaError
+from vaca.errors import SchemaError, VacaError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,18 +29,27 @@ _GRAPH_HEAD = """\
 # column that is listed too. Ask of each pair which comes first; what comes later causes nothing
 # before it. An arrow left out is the strong claim: it says that there is no direct effect.
 #
-#     {0} -> {1}
-#     {0} -> {1} -> {2}            several arrows in a row
-#     group: {1}, {2}              columns that belong together, as one node
+# Columns in braces are a block: they are modelled together, and the graph says nothing of what
+# causes what among them. To ask about one of them, take it out and draw its arrows:
 #
-# A name alone on its line is a node without arrows yet. Delete what should not be in the model.
-# Look at it with:  vaca graph show {3}
+#     {{age, education}} -> treatment -> outcome
+#
+# Delete what should not be in the model. What the treatment itself changes does not belong in the
+# block: it comes after the treatment. Look at the graph with:  vaca graph show {0}
 
 """
 
 
 def init(
     data: DataArgument,
+    treatment: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="What might be done or not.", show_default="a guess"),
+    ] = None,
+    outcome: Annotated[
+        str | None,
+        typer.Option(metavar="COLUMN", help="What it might change.", show_default="a guess"),
+    ] = None,
     folder: Annotated[
         Path, typer.Option(help="Where graph.txt and schema.toml go.", show_default="here")
     ] = Path("."),
@@ -48,15 +57,16 @@ def init(
 ) -> None:
     """Write a starting graph and schema for your table.
 
-    graph.txt lists the columns, for you to say what causes what; schema.toml says what kind each
-    column was taken for, for you to mend. Columns that cannot be used (identifiers, dates, missing
-    values) are left out, with the reason.
+    graph.txt proposes one treatment, one outcome, and all other columns as a block of causes of
+    both, for you to mend; schema.toml says what kind each column was taken for. Columns that
+    cannot be used (identifiers, dates, constants) are left out, with the reason; those with gaps
+    are kept.
 
-    Example: vaca init data.csv
+    Example: vaca init data.csv --treatment treat --outcome income
     """
-    from shlex import quote
-
     from vaca.table.files import complete, read_table
+    from vaca.table.roles import guess_roles
+    from vaca.table.schema import Schema
     from vaca.table.toml import schema_text
 
     frame = read_table(data)
@@ -69,25 +79,98 @@ def init(
     if not columns:
         reason = "; ".join(f"{name!r}: {why}" for name, why in left_out.items())
         raise VacaError(f"{data}: no column can be used ({reason})")
-    from vaca.table.schema import Schema
-
-    names = list(columns)
-    shown = [*names, "a", "b", "c"][:3] if len(names) >= 3 else ["a", "b", "c"]
-    graph = _GRAPH_HEAD.format(*shown, graph_file.name) + "\n".join(names) + "\n"
-    if left_out:
-        graph += "\n" + "".join(f"# {name}: left out, {why}\n" for name, why in left_out.items())
+    _check_role("--treatment", treatment, columns, left_out)
+    _check_role("--outcome", outcome, columns, left_out)
+    roles = guess_roles(columns, treatment, outcome)
+    gaps = {name: int(frame[name].isna().sum()) for name in columns}
+    gaps = {name: count for name, count in gaps.items() if count}
+    text = _GRAPH_HEAD.format(graph_file.name) + _proposal(list(columns), *roles)
+    for name, count in gaps.items():
+        text += f"# {name}: {count:,} of {len(frame):,} values are missing\n"
+    text += "".join(f"# {name}: left out, {why}\n" for name, why in left_out.items())
     with complete(graph_file) as part:
-        part.write_text(graph, encoding="utf-8")
+        part.write_text(text, encoding="utf-8")
     with complete(schema_file) as part:
         part.write_text(schema_text(Schema(columns), left_out), encoding="utf-8")
-    typer.echo(f"{len(frame):,} rows, {len(names)} columns to use, {len(left_out)} left out.")
+    _tell(frame, columns, left_out, gaps)
+    guessed = [
+        f"{what} {name}"
+        for what, name, given in zip(
+            ("treatment", "outcome"), roles, (treatment, outcome), strict=True
+        )
+        if given is None and name is not None
+    ]
+    if guessed:
+        typer.echo(
+            f"\nGuessed: {', '.join(guessed)}. If that is wrong, say --treatment, --outcome."
+        )
+    _tell_next(data, graph_file, schema_file, bool(gaps))
+
+
+def _check_role(
+    option: str, name: str | None, columns: dict[str, Column], left_out: dict[str, str]
+) -> None:
+    if name is None or name in columns:
+        return
+    if name in left_out:
+        raise VacaError(f"{option} {name}: it cannot be used, {left_out[name]}")
+    raise VacaError(f"{option} {name}: there is no such column; {did_you_mean(name, columns)}")
+
+
+def _proposal(names: list[str], treatment: str | None, outcome: str | None) -> str:
+    """The lines of a graph: all other columns as a block of causes of treatment and outcome."""
+    from textwrap import fill
+
+    from vaca.graph.text import quote
+
+    rest = [name for name in names if name not in (treatment, outcome)]
+    if treatment is None or outcome is None:
+        return "".join(f"{quote(name)}\n" for name in names)
+    cause, effect = quote(treatment), quote(outcome)
+    if not rest:
+        return f"{cause} -> {effect}\n\n"
+    if len(rest) == 1:
+        head = group = quote(rest[0])
+    else:
+        group = "covariates"
+        while group in names:
+            group = f"other {group}"
+        listed = fill(
+            ", ".join(quote(name).replace(" ", "\x00") for name in rest),
+            width=96,
+            initial_indent="    ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        ).replace("\x00", " ")
+        head = f"{group}: {{\n{listed}\n}}"
+    return f"{head}\n{group} -> {cause} -> {effect}\n{group} -> {effect}\n\n"
+
+
+def _tell(
+    frame: pd.DataFrame, columns: dict[str, Column], left_out: dict[str, str], gaps: dict[str, int]
+) -> None:
+    typer.echo(f"{len(frame):,} rows, {len(columns)} columns to use, {len(left_out)} left out.")
     for name, why in left_out.items():
         typer.echo(f"  {name}: left out, {why}")
+    if gaps:
+        touched = int(frame[list(gaps)].isna().any(axis=1).sum())
+        shown = ", ".join(f"{name} ({count:,})" for name, count in list(gaps.items())[:8])
+        more = f" and {len(gaps) - 8} more" if len(gaps) > 8 else ""
+        typer.echo(
+            f"Values are missing in {len(gaps)} column(s): {shown}{more};\n"
+            f"{touched:,} of {len(frame):,} rows have a gap."
+        )
+
+
+def _tell_next(data: Path, graph_file: Path, schema_file: Path, gaps: bool) -> None:
+    from shlex import quote
+
     typer.echo(
-        f"\nWrote {graph_file} and {schema_file}. Next: say in {graph_file} what causes "
-        f"what,\nlook through {schema_file}, then type\n\n"
+        f"\nWrote {graph_file} and {schema_file}. Next: mend in {graph_file} what causes what,\n"
+        f"look through {schema_file}, then type\n\n"
         f"  vaca fit {quote(str(data))} --graph {quote(str(graph_file))} "
-        f"--schema {quote(str(schema_file))} --out model"
+        f"--schema {quote(str(schema_file))} --out model" + (" --missing model" if gaps else "")
     )
 
 
@@ -98,36 +181,26 @@ def describe(frame: pd.DataFrame) -> tuple[dict[str, Column], dict[str, str]]:
     from vaca.graph.dag import CausalGraph
     from vaca.table.files import check_numbers
     from vaca.table.schema import Schema
+    from vaca.table.suspects import why_identifier
 
     columns: dict[str, Column] = {}
     left_out: dict[str, str] = {}
     for name in map(str, frame.columns):
-        missing = int(frame[name].isna().sum())
-        marks = [mark for mark in ("->", "#", ":", ",", '"') if mark in name]
-        if marks:
-            left_out[name] = f"a graph file cannot write the {marks[0]} in its name; rename it"
-        elif missing:
-            left_out[name] = f"{missing:,} values are missing; fill them in or drop those rows"
-        elif frame[name].nunique() <= 1:
+        seen = frame[name].dropna()
+        identifier = why_identifier(seen)
+        if seen.nunique() == 0:
+            left_out[name] = "it is empty"
+        elif seen.nunique() == 1:
             left_out[name] = "it is constant"
-        elif _counts_rows(frame[name]):
-            left_out[name] = "it numbers the rows: an identifier?"
+        elif identifier:
+            left_out[name] = identifier
         else:
             try:
                 with warnings.catch_warnings():
                     warnings.simplefilter("ignore")
                     check_numbers(frame[[name]])
-                    found = Schema.infer(frame[[name]], CausalGraph({name: []}))
+                    found = Schema.infer(frame[[name]], CausalGraph({name: []}), missing=True)
                 columns[name] = found[name]
             except SchemaError as error:
                 left_out[name] = str(error).removeprefix(f"column {name!r} ")
     return columns, left_out
-
-
-def _counts_rows(values: pd.Series) -> bool:
-    import numpy as np
-
-    if values.dtype.kind not in "iu" or len(values) < 20:
-        return False
-    numbers = values.to_numpy()
-    return bool(np.all(np.diff(numbers) == 1))

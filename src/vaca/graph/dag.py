@@ -1,7 +1,7 @@
 """The causal graph: which node is a direct cause of which.
 
 A node is a named, ordered group of one or more columns. Most nodes are a single column and carry
-its name; columns whose mutual relations are unknown share a node.
+its name; columns whose mutual relations are unknown share a node: a block.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 
 from vaca.errors import GraphError, did_you_mean, shorten
 from vaca.graph import dot, formats, paths
+from vaca.graph import text as plain
 from vaca.graph.parts import Parts, check_columns, check_list, check_name, check_parents
 
 if TYPE_CHECKING:
@@ -85,28 +86,37 @@ class CausalGraph:
     @classmethod
     def from_edges(
         cls,
-        edges: Iterable[Sequence[str]],
-        nodes: Iterable[str] = (),
+        edges: Iterable[Sequence[Any]],
+        nodes: Iterable[Any] = (),
         columns: Mapping[str, Sequence[str]] | None = None,
     ) -> CausalGraph:
         """The graph with the given (cause, effect) pairs, and `nodes` that may have no edge.
 
+        A tuple of columns in the place of a name is a block: columns that are modelled together,
+        without a claim about what causes what among them.
+
         >>> CausalGraph.from_edges([("x1", "x2"), ("x2", "x3")]).order
         ('x1', 'x2', 'x3')
+        >>> graph = CausalGraph.from_edges([(("age", "educ"), "treat"), ("treat", "pay")])
+        >>> graph.nodes, graph.all_columns
+        (('{age, educ}', 'treat', 'pay'), ('age', 'educ', 'treat', 'pay'))
         """
         pairs = []
         for edge in check_list(edges, "edges"):
-            pair = () if isinstance(edge, str) else check_list(edge, "an edge")
-            pair = tuple(check_name(end, "node names") for end in pair)
+            pair = () if isinstance(edge, str) else tuple(check_list(edge, "an edge"))
             if len(pair) != 2:
                 raise GraphError(f"an edge is a pair (cause, effect); got {shorten(edge)}")
             pairs.append(pair)
-        given = [check_name(node, "node names") for node in check_list(nodes, "nodes")]
-        names = dict.fromkeys([*given, *(n for pair in pairs for n in pair)])
+        if columns is not None and not isinstance(columns, Mapping):
+            raise GraphError(
+                f"columns is a dict from node to its columns; got {type(columns).__name__}"
+            )
+        parts = plain.name_blocks(Parts(list(check_list(nodes, "nodes")), pairs, columns))
+        names = dict.fromkeys([*parts.nodes, *(n for pair in parts.edges for n in pair)])
         parents: dict[str, list[str]] = {name: [] for name in names}
-        for cause, effect in pairs:
+        for cause, effect in parts.edges:
             parents[effect].append(cause)
-        return cls(parents, columns)
+        return cls(parents, parts.columns)
 
     @classmethod
     def from_parents(
@@ -161,13 +171,16 @@ class CausalGraph:
     def from_text(cls, text: str) -> CausalGraph:
         """The graph of an edge list: one `cause -> effect` per line; `#` starts a comment.
 
-        A name alone on a line is a node; `node: column, column` groups columns in a node. A name
-        with a sign of this language in it stands in quotes: `"a # b" -> c`.
+        A name alone on a line is a node. `{column, column}` is a block, which may go over several
+        lines; `name: column, column` gives it a name. A name with a sign of this language in it
+        stands in quotes: `"a # b" -> c`.
 
         >>> CausalGraph.from_text("sex -> income  # direct").edges
         (('sex', 'income'),)
+        >>> CausalGraph.from_text("{age, educ} -> treat").columns("{age, educ}")
+        ('age', 'educ')
         """
-        return cls._of(formats.read_text(text))
+        return cls._of(plain.read(text))
 
     @classmethod
     def read(cls, path: str | Path) -> CausalGraph:
@@ -211,7 +224,7 @@ class CausalGraph:
 
     def to_text(self) -> str:
         """An edge list: one `cause -> effect` per line."""
-        return formats.write_text(self._parts)
+        return plain.write(self._parts)
 
     def write(self, path: str | Path) -> None:
         """Write to a file in the format of its ending: .txt, .dot, .gv, .gml or .json."""

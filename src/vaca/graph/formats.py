@@ -1,4 +1,4 @@
-"""Graphs as text: edge lists, JSON and GML (DOT has a file of its own).
+"""Graphs as JSON, GML and matrices (edge lists and DOT have files of their own).
 
 Readers give the parts of a graph; `CausalGraph` checks them. Whatever the text, a reader gives
 parts or a `GraphError`.
@@ -7,7 +7,6 @@ parts or a `GraphError`.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vaca.errors import GraphError, shorten
-from vaca.graph import dot
+from vaca.graph import dot, text
 from vaca.graph.parts import (
     Parts,
     check_depth,
@@ -27,90 +26,6 @@ from vaca.graph.parts import (
 
 if TYPE_CHECKING:
     import networkx as nx
-
-
-# ---------------------------------------------------------------------- edge lists
-
-# A quoted name, where a name can start and end; or a sign between names.
-_SIGN = re.compile(
-    r'(?P<quoted>(?<![^\s,:>{])"(?:[^"\\]|\\.)*"(?=\s*(?:->|[#:,}]|$)))|(?P<sign>->|[#:,])'
-)
-
-
-def _pieces(line: str) -> tuple[list[str], list[str]]:
-    """The names of a line and the signs between them; a comment is left out."""
-    names, signs, start = [], [], 0
-    for match in _SIGN.finditer(line):
-        sign = match["sign"]
-        if sign is None or (sign == ":" and "->" in signs) or (sign == "," and ":" not in signs):
-            continue  # a colon or comma that belongs to a name
-        names.append(line[start : match.start()])
-        if sign == "#":
-            return names, signs
-        signs.append(sign)
-        start = match.end()
-    return [*names, line[start:]], signs
-
-
-def _unquoted(name: str) -> str:
-    name = name.strip()
-    if len(name) > 1 and name[0] == name[-1] == '"':
-        return re.sub(r"\\(.)", r"\1", name[1:-1])
-    return name.strip('"')
-
-
-def read_text(text: str) -> Parts:
-    """The parts of an edge list, see `CausalGraph.from_text`."""
-    edges: list[tuple[str, str]] = []
-    nodes: list[str] = []
-    columns: dict[str, list[str]] = {}
-    for number, raw in enumerate(re.split(r"\r\n?|\n", text.lstrip("\ufeff")), start=1):
-        pieces, signs = _pieces(raw)
-        names = [_unquoted(piece) for piece in pieces]
-        if not any(names) and not signs:
-            continue
-        if "->" in signs:
-            if not all(names) or ":" in signs:
-                raise GraphError(
-                    f"line {number}: {shorten(raw.strip())} is not of the form 'cause -> effect'"
-                )
-            edges.extend(zip(names, names[1:], strict=False))
-            nodes.extend(names)
-        elif ":" in signs:
-            if names[0] in columns:
-                raise GraphError(
-                    f"line {number}: the columns of {shorten(names[0])} are given twice"
-                )
-            columns[names[0]] = [name for name in names[1:] if name]
-            nodes.append(names[0])
-        elif '"' not in raw and ("<-" in raw or "--" in raw):
-            raise GraphError(
-                f"line {number}: {shorten(raw.strip())}: write 'cause -> effect', one per line"
-            )
-        else:
-            nodes.append(names[0])
-    if not nodes:
-        raise GraphError("the text names no node; write one 'cause -> effect' per line")
-    return Parts(nodes, edges, columns)
-
-
-def write_text(graph: Parts) -> str:
-    """An edge list that `read_text` understands, names quoted where they must be."""
-    lines = []
-    for node in graph.nodes:
-        group = graph.columns[node]
-        named = f": {', '.join(_quoted(c) for c in group)}" if group != (node,) else ""
-        lines.append(_quoted(node) + named)
-    lines += [f"{_quoted(a)} -> {_quoted(b)}" for a, b in graph.edges]
-    return "\n".join(lines) + "\n"
-
-
-def _quoted(name: str) -> str:
-    if "\n" in name or "\r" in name:
-        raise GraphError(f"an edge list cannot hold {shorten(name)}; write .json or .dot instead")
-    if name == name.strip() and not re.search(r'->|<-|--|[#:,"{}]', name):
-        return name
-    return '"' + name.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 # ---------------------------------------------------------------------- JSON
@@ -272,14 +187,14 @@ def write_gml(graph: Parts) -> str:
 # ---------------------------------------------------------------------- files
 
 READERS: dict[str, Callable[[str], Parts]] = {
-    ".txt": read_text,
+    ".txt": text.read,
     ".dot": dot.read,
     ".gv": dot.read,
     ".gml": read_gml,
     ".json": read_json,
 }
 WRITERS: dict[str, Callable[[Parts], str]] = {
-    ".txt": write_text,
+    ".txt": text.write,
     ".dot": dot.write,
     ".gv": dot.write,
     ".gml": write_gml,

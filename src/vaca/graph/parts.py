@@ -86,7 +86,8 @@ def check_columns(columns: Any, nodes: Collection[str]) -> dict[str, tuple[str, 
             if check_name(column, what) in owner:
                 raise GraphError(
                     f"column {shorten(column)} is in two nodes, {shorten(owner[column])} and "
-                    f"{shorten(node)}; a column belongs to one node"
+                    f"{shorten(node)}; a column belongs to one node. Draw the arrows of a block "
+                    "from and to the whole of it, or take the column out of it"
                     if owner[column] != node
                     else f"column {shorten(column)} is listed twice in node {shorten(node)}"
                 )

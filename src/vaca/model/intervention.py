@@ -8,7 +8,8 @@ A `do` maps nodes to interventions. Forms of an intervention on a column:
 - a callable: a policy; it gets the frame of the node's non-descendants, returns a value per row;
 - an object with `rvs` (a `scipy.stats` distribution): drawn for each row.
 
-A node of several columns takes a dict with one of these for each of its columns.
+A node of several columns (a block) takes a dict with one of these for each of its columns, or each
+column under its own name; a part of a block cannot be set.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ import pandas as pd
 
 from vaca.errors import InterventionError, SchemaError, SupportWarning, did_you_mean
 from vaca.graph.dag import CausalGraph
-from vaca.table.schema import Columns, Schema, _first
+from vaca.table.column import first
+from vaca.table.schema import Columns, Schema
 
 
 @dataclass(frozen=True)
@@ -65,17 +67,19 @@ class Intervention:
                 f"do is a dict from node to value, like do={{'age': 40}}; got {type(do).__name__}"
             )
         parts: dict[str, dict[str, Any]] = {}
-        for name, given in do.items():
+        for name, given in _gather(do, graph).items():
             node = _node_of(name, graph)
             columns = graph.columns(node)
             if isinstance(given, Mapping):
                 missing = [c for c in columns if c not in given]
                 extra = [c for c in given if c not in columns]
-                if missing or extra:
+                if extra:
                     raise InterventionError(
                         f"do on node {node!r} needs exactly its columns {list(columns)}; "
-                        + (f"missing {missing}" if missing else f"unknown {extra}")
+                        f"unknown {extra}"
                     )
+                if missing:
+                    raise InterventionError(_part_of_block(node, list(given), missing))
                 parts[node] = {c: given[c] for c in columns}
             elif len(columns) == 1:
                 parts[node] = {columns[0]: given}
@@ -149,7 +153,7 @@ class Intervention:
                 gone = index.difference(part.index)
                 if len(gone):
                     raise InterventionError(
-                        f"do on {column!r}: the Series has no value for row {_first(gone)!r}"
+                        f"do on {column!r}: the Series has no value for row {first(gone)!r}"
                     )
                 part = part.reindex(index)
             if pd.api.types.is_list_like(part):
@@ -239,15 +243,34 @@ def warn_outside_support(sentences: list[str]) -> None:
         )
 
 
+def _gather(do: Mapping[str, Any], graph: CausalGraph) -> dict[str, Any]:
+    """The same `do`, with the columns of a block gathered under its node."""
+    result: dict[str, Any] = {}
+    for name, given in do.items():
+        node = None if name in graph or name not in graph.all_columns else graph.node_of(name)
+        if node is None or len(graph.columns(node)) == 1:
+            result[name] = given
+            continue
+        if node in do:
+            raise InterventionError(f"do sets {name!r} twice: by its own name and by {node!r}")
+        result.setdefault(node, {})[name] = given
+    return result
+
+
+def _part_of_block(node: str, given: list[str], rest: list[str]) -> str:
+    named = ", ".join(map(repr, given)) or "nothing"
+    others = ", ".join(map(repr, rest[:5])) + (f" and {len(rest) - 5} more" if rest[5:] else "")
+    block = f"the block {node}" if node.startswith("{") else f"the block {node!r}"
+    return (
+        f"do sets {named} alone, which stands in {block} with {others}. The graph does not say "
+        "what causes what inside a block, so what that would change is not known. Take the column "
+        "out of the block and draw its arrows in the graph, or set all columns of the block"
+    )
+
+
 def _node_of(name: str, graph: CausalGraph) -> str:
     if name in graph:
         return name
     if name in graph.all_columns:
-        node = graph.node_of(name)
-        if len(graph.columns(node)) == 1:
-            return node
-        raise InterventionError(
-            f"{name!r} is one of several columns of node {node!r}: an intervention sets the whole "
-            f"node; give do={{{node!r}: {{...}}}} with {list(graph.columns(node))}"
-        )
+        return graph.node_of(name)
     raise InterventionError(f"do on unknown node {name!r}; {did_you_mean(name, graph.nodes)}")

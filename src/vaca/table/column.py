@@ -1,0 +1,214 @@
+"""One column of a table: its kind, and the way from a Series to an array of numbers or codes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from vaca.errors import SchemaError, did_you_mean
+
+Kind = Literal["continuous", "binary", "categorical", "ordinal", "count"]
+KINDS: tuple[Kind, ...] = ("continuous", "binary", "categorical", "ordinal", "count")
+
+#: The code of a value that is missing from a column with levels; in other columns it is NaN. Both
+#: are found only where gaps were asked for (`missing=True`).
+GAP = -1
+
+
+@dataclass(frozen=True)
+class Column:
+    """What is known of one column.
+
+    Attributes
+    ----------
+    kind : {"continuous", "binary", "categorical", "ordinal", "count"}
+    levels : tuple
+        The values a binary, categorical or ordinal column may take, in code order.
+    low, high : float, optional
+        The observed range of a continuous or count column; None if no data was seen.
+    dtype : str
+        The pandas dtype to give back.
+    missing : int
+        How many values were missing where the column was looked at.
+    """
+
+    kind: Kind
+    levels: tuple[Any, ...] = ()
+    low: float | None = None
+    high: float | None = None
+    dtype: str = "float64"
+    missing: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in KINDS:
+            raise SchemaError(f"unknown kind {self.kind!r}; {did_you_mean(self.kind, KINDS)}")
+        if self.discrete and not self.levels:
+            raise SchemaError(f"a {self.kind} column needs its levels")
+        if self.kind == "binary" and len(self.levels) > 2:
+            raise SchemaError(
+                f"a binary column has 2 levels; got {len(self.levels)}: {list(self.levels[:5])}. "
+                "Use 'categorical' or 'ordinal'"
+            )
+        if len(set(self.levels)) < len(self.levels):
+            raise SchemaError(f"levels are listed twice: {list(self.levels)}")
+        for level in self.levels:
+            if not isinstance(level, (str, int, float)):  # what JSON and TOML can write
+                raise SchemaError(
+                    f"a level is a text, a number or a truth value; got {level!r} "
+                    f"({type(level).__name__}). Turn the column into text or numbers first"
+                )
+
+    @property
+    def discrete(self) -> bool:
+        """Whether values are levels (binary, categorical, ordinal) and encoded as codes."""
+        return self.kind in ("binary", "categorical", "ordinal")
+
+    @property
+    def numeric_levels(self) -> bool:
+        """Whether the levels are numbers, so that a mean over them makes sense."""
+        return all(isinstance(v, (int, float, np.number)) for v in self.levels)
+
+    # ------------------------------------------------------------------ values <-> numbers
+
+    def encode(self, name: str, series: pd.Series, missing: bool = False) -> np.ndarray:
+        """The values (n,) as numbers or codes; `name` is for the words of an error."""
+        if self.discrete:
+            return _encode_levels(name, self, series, missing)
+        return _encode_numbers(name, self, series, missing)
+
+    def encode_value(self, name: str, value: Any) -> float | int:
+        """One value, encoded; text is also matched with levels that are numbers ("1" is 1)."""
+        if self.discrete:
+            return self._code(name, value)
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            raise SchemaError(
+                f"{name!r} is {self.kind}: a number is needed, got {value!r}"
+            ) from None
+        except OverflowError:
+            raise SchemaError(f"{name!r}: the number is too large to compute with") from None
+        if not np.isfinite(number):
+            raise SchemaError(f"{name!r} needs a finite number; got {value!r}")
+        if self.kind == "count" and (number < 0 or number != round(number)):
+            raise SchemaError(f"{name!r} is a count: a whole number >= 0 is needed, got {value!r}")
+        return number
+
+    def _code(self, name: str, value: Any) -> int:
+        for code, level in enumerate(self.levels):
+            if level is value or (type(level) is type(value) and level == value):
+                return code
+        for code, level in enumerate(self.levels):
+            if level == value:
+                return code
+        if isinstance(value, str):
+            text = value.strip()
+            number = _as_number(text)
+            for code, level in enumerate(self.levels):
+                same = str(level) == text or (
+                    isinstance(level, bool) and str(level).lower() == text
+                )
+                if same or (number is not None and not isinstance(level, str) and level == number):
+                    return code
+        raise SchemaError(
+            f"{value!r} is not a level of {name!r}; {did_you_mean(value, self.levels)}"
+        )
+
+    def decode(self, values: np.ndarray) -> Any:
+        """Encoded values in the user's dtype and level names."""
+        if self.discrete:
+            if self.dtype in ("category", "ordered category"):
+                return pd.Categorical.from_codes(
+                    np.asarray(values),
+                    categories=list(self.levels),
+                    ordered=self.dtype == "ordered category",
+                )
+            dtype = None if self.numeric_levels else object
+            levels = np.asarray(self.levels, dtype=dtype)
+            return pd.Series(levels.take(np.asarray(values))).astype(self.dtype).array
+        array = np.asarray(values, dtype=float)
+        dtype = pd.api.types.pandas_dtype(self.dtype)
+        if self.dtype == "float64":
+            return array
+        if pd.api.types.is_integer_dtype(dtype):
+            limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
+            # The largest float that is not above the largest integer, and likewise below.
+            low, high = float(limits.min), float(np.nextafter(float(limits.max), 0.0))
+            array = np.clip(np.rint(array), low, min(high, float(limits.max)))
+        return pd.Series(array).astype(dtype).array
+
+
+def _as_number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _encode_levels(name: str, column: Column, series: pd.Series, missing: bool) -> np.ndarray:
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        inverse, distinct = series.cat.codes.to_numpy(), list(series.dtype.categories)
+    else:
+        inverse, distinct = pd.factorize(series)
+    position = {level: code for code, level in enumerate(column.levels)}
+    codes = np.array([position.get(v, -2) for v in plain(distinct)] + [GAP], dtype=np.int64)
+    codes = codes[inverse]  # a gap has the code -1: the last one
+    unseen = codes < (GAP if missing else 0)
+    if unseen.any():
+        bad = series[unseen]
+        value = plain(bad.iloc[:1])[0]
+        raise SchemaError(
+            f"column {name!r}, row {first(bad.index)!r}: {value!r} is not one of its levels "
+            f"({int(unseen.sum())} such row(s)); {did_you_mean(value, column.levels)}"
+        )
+    return codes
+
+
+def _encode_numbers(name: str, column: Column, series: pd.Series, missing: bool) -> np.ndarray:
+    gaps = series.isna().to_numpy() if missing else np.zeros(len(series), dtype=bool)
+    if pd.api.types.is_numeric_dtype(series.dtype):
+        values = series.to_numpy(dtype=float, na_value=np.nan)
+    else:
+        converted = pd.to_numeric(series, errors="coerce")
+        bad = series[converted.isna().to_numpy() & ~gaps]
+        if len(bad):
+            raise SchemaError(
+                f"column {name!r} is {column.kind}, but row {first(bad.index)!r} holds "
+                f"{bad.iloc[0]!r} ({len(bad)} such row(s)); a number is needed"
+            )
+        values = converted.to_numpy(dtype=float)
+    check_finite(name, values[~gaps], series.index[~gaps])
+    if column.kind == "count":
+        with np.errstate(invalid="ignore"):
+            wrong = (values < 0) | ((values != np.rint(values)) & ~gaps)
+        if wrong.any():
+            raise SchemaError(
+                f"column {name!r} is a count, but row {first(series.index[wrong])!r} holds "
+                f"{values[wrong][0]:g} ({int(wrong.sum())} such row(s)); whole numbers >= 0 are "
+                "needed, or the kind 'continuous'"
+            )
+    return values
+
+
+def check_finite(name: str, values: np.ndarray, index: pd.Index) -> None:
+    """Refuse what is no number."""
+    wrong = ~np.isfinite(values)
+    if wrong.any():
+        raise SchemaError(
+            f"column {name!r} has {int(wrong.sum())} infinite or missing value(s), the first in "
+            f"row {first(index[wrong])!r}; remove or replace them"
+        )
+
+
+def plain(values: Iterable[Any]) -> list[Any]:
+    """Plain Python values, so that levels can be written as JSON."""
+    return [v.item() if isinstance(v, np.generic) else v for v in values]
+
+
+def first(index: pd.Index) -> Any:
+    """The first label, plain, so that a message says `row 1` with any numpy."""
+    return plain(index[:1])[0]

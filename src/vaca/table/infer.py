@@ -1,0 +1,136 @@
+"""What kind a column is, decided from its dtype and values."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vaca.errors import SchemaError, VacaWarning, did_you_mean
+from vaca.table.column import KINDS, Column, Kind, check_finite, plain
+
+#: Whole numbers with at most this many distinct values are taken for category codes.
+FEW_VALUES = 10
+#: Whole non-negative numbers below this are taken for counts, above it for rounded measurements.
+LARGE_COUNT = 1000
+#: A text column with more levels than this, most of them seen once, is taken for an identifier.
+MANY_LEVELS = 500
+
+_DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}.*)?\s*")
+_DATES = (
+    "holds dates or times; turn it into a number (for example days since a fixed day) or a "
+    "category (year, season) first, or leave it out of the graph"
+)
+
+
+def infer_column(name: str, series: pd.Series, kind: Kind | None) -> Column:
+    """What a Series is taken for, or, with `kind`, is; gaps are counted, not looked at."""
+    if kind is not None and kind not in KINDS:
+        raise SchemaError(f"column {name!r}: unknown kind {kind!r}; {did_you_mean(kind, KINDS)}")
+    dtype, gaps = dtype_name(series), int(series.isna().sum())
+    seen = series.dropna() if gaps else series
+    if len(seen) == 0:
+        raise SchemaError(f"column {name!r} has no values; leave it out of the graph")
+    return replace(_look(name, seen, kind, bool(gaps)), dtype=dtype, missing=gaps)
+
+
+def _look(name: str, series: pd.Series, kind: Kind | None, gaps: bool) -> Column:
+    dtype = series.dtype
+    if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
+        raise SchemaError(f"column {name!r} {_DATES}")
+    if pd.api.types.is_bool_dtype(dtype):
+        return _levels(name, kind or "binary", [False, True])
+    if isinstance(dtype, pd.CategoricalDtype):
+        levels = plain(dtype.categories)
+        if kind is None:
+            kind = "ordinal" if dtype.ordered else "binary" if len(levels) == 2 else "categorical"
+        if kind in ("continuous", "count"):
+            return _numbers(name, series.astype(dtype.categories.dtype), kind)
+        return _levels(name, kind, levels)
+    if not pd.api.types.is_numeric_dtype(dtype):
+        return _text(name, series, kind)
+    numbers = series.to_numpy(dtype=float)
+    check_finite(name, numbers, series.index)
+    distinct = np.unique(numbers)
+    whole = bool(np.all(distinct == np.rint(distinct)))
+    if kind is None:
+        # A gap turns a column of whole numbers into one of floats: the values count.
+        integer = pd.api.types.is_integer_dtype(dtype) or (gaps and whole)
+        kind = _number_kind(distinct, whole, integer)
+    if kind in ("continuous", "count"):
+        return _numbers(name, series, kind)
+    if len(distinct) > MANY_LEVELS:
+        raise SchemaError(
+            f"column {name!r} has {len(distinct)} different numbers, too many for {kind}; "
+            "use 'continuous' or 'count'"
+        )
+    levels = plain(pd.unique(series.sort_values()))
+    # 0.0 and 1.0 are written 0 and 1; they still match, and come back as they were.
+    return _levels(name, kind, [int(v) for v in levels] if whole else levels)
+
+
+def _text(name: str, series: pd.Series, kind: Kind | None) -> Column:
+    distinct = series.unique()
+    texts = [v for v in distinct[:200] if isinstance(v, str)]
+    if kind is None and len(distinct) > 2 and texts and all(_DATE.fullmatch(v) for v in texts):
+        raise SchemaError(f"column {name!r} {_DATES}")
+    if len(distinct) > MANY_LEVELS and len(distinct) > len(series) / 2 and kind is None:
+        raise SchemaError(
+            f"column {name!r} has {len(distinct)} different texts in {len(series)} rows: an "
+            "identifier or free text? Leave it out of the graph or group its values"
+        )
+    if kind in ("continuous", "count"):
+        return _numbers(name, series, kind)
+    levels = plain(sorted(distinct, key=str))
+    return _levels(name, kind or ("binary" if len(levels) == 2 else "categorical"), levels)
+
+
+def _number_kind(distinct: np.ndarray, whole: bool, integer: bool) -> Kind:
+    if whole and len(distinct) == 2:
+        return "binary"
+    if whole and 3 <= len(distinct) <= FEW_VALUES:
+        return "categorical"
+    if integer and len(distinct) > 1 and distinct[0] >= 0 and distinct[-1] < LARGE_COUNT:
+        return "count"
+    return "continuous"
+
+
+def _levels(name: str, kind: Kind, levels: list[Any]) -> Column:
+    if kind == "binary" and len(levels) > 2:
+        raise SchemaError(
+            f"column {name!r} cannot be binary: it has {len(levels)} levels, {levels[:5]}"
+        )
+    if len(levels) == 1:
+        _warn_constant(name, levels[0])
+    try:
+        return Column(kind, tuple(levels))
+    except SchemaError as error:
+        raise SchemaError(f"column {name!r}: {error}") from None
+
+
+def _numbers(name: str, series: pd.Series, kind: Kind) -> Column:
+    values = Column(kind).encode(name, series)
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        _warn_constant(name, low)
+    return Column(kind, low=low, high=high)
+
+
+def _warn_constant(name: str, value: Any) -> None:
+    warnings.warn(
+        f"column {name!r} is constant (always {value!r}): nothing can be learned of what it causes "
+        "or what causes it",
+        VacaWarning,
+        stacklevel=2,
+    )
+
+
+def dtype_name(series: pd.Series) -> str:
+    """The dtype to give back, as text."""
+    if isinstance(series.dtype, pd.CategoricalDtype):
+        return "ordered category" if series.dtype.ordered else "category"
+    return str(series.dtype)
