@@ -29,7 +29,7 @@ from vaca.errors import InterventionError, SchemaError, VacaError
 from vaca.model.causal_model import CausalModel
 from vaca.scm.structural import Normal, StructuralCausalModel
 
-# Interventions on these SCMs often combine causes as no row does: see test_overlap.py.
+# Interventions on these SCMs often combine causes as no row does: see model/test_support.py.
 pytestmark = pytest.mark.filterwarnings("ignore::vaca.errors.SupportWarning")
 
 ROWS = 400

@@ -107,6 +107,17 @@ def test_layers_are_in_the_design_page():
     assert not missing, f"say in docs/design.md what these are for: {missing}"
 
 
+def test_tests_mirror_the_source():
+    tests = Path(__file__).parent
+    for path in sorted(tests.rglob("test_*.py")):
+        folder = path.parent.relative_to(tests)
+        if folder.parts:  # tests of the whole package stand at the top
+            subject = path.stem.removeprefix("test_")
+            home = PACKAGE / folder
+            known = {home.name, *(p.stem for p in home.glob("*"))}
+            assert subject in known, f"{path}: src/vaca/{folder} has no {subject}"
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_layers_imports_go_down(module):
     own = layer(module)

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import vaca
-from tests.test_causal_flow import mixed_table
+from tests.engines.test_causal_flow import mixed_table
 from vaca.engines.carefl import CAREFL, PAPER_SIZES
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import vaca
-from tests.test_vaca import CHAIN, chain_frame, seeded, size_of
+from tests.engines.test_vaca import CHAIN, chain_frame, seeded, size_of
 from vaca.engines.multicvae import MultiCVAE
 from vaca.engines.nn.conditional_network import ConditionalNetwork
 from vaca.engines.nn.likelihoods import Discrete

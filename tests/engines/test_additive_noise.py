@@ -9,7 +9,7 @@ from scipy.special import log_softmax
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 import vaca
-from tests.test_causal_flow import mixed_table
+from tests.engines.test_causal_flow import mixed_table
 from vaca.engines.additive_noise import AdditiveNoise
 from vaca.engines.predictors import (
     Corrected,

@@ -22,7 +22,7 @@ from vaca.reproduction.run import Run, Store
 from vaca.reproduction.runner import Watcher, attempt, run_all
 from vaca.reproduction.truths import load_truth
 
-BLIND = "tests.experiment_models:blind"
+BLIND = "tests.reproduction.models:blind"
 SMALL = {
     "train": 200,
     "validation": 50,
@@ -31,7 +31,7 @@ SMALL = {
     "resamples": 1,
     "protocols": ("paper",),
 }
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 
 
 def small(scm="collider-lin", model=BLIND, **changes):
@@ -180,7 +180,7 @@ import sys
 from vaca.reproduction import Run, Store, run_all
 if __name__ == "__main__":
     small = dict(train=200, validation=50, factuals=50, rows=200, resamples=1, protocols=("paper",))
-    blind = "tests.experiment_models:blind"
+    blind = "tests.reproduction.models:blind"
     runs = [Run("collider-lin", blind, seed=s, config={"seconds": w}, **small)
             for s, w in [(0, 0.0), (1, 60.0)]]
     outcome = run_all(runs, Store(sys.argv[1]), workers=2)
@@ -208,8 +208,8 @@ def test_ctrl_c_keeps_what_is_done(tmp_path):
 
 
 def python_path():
-    source = str(HERE.parent / "src")
-    return os.pathsep.join([source, str(HERE.parent), os.environ.get("PYTHONPATH", "")])
+    source = str(ROOT / "src")
+    return os.pathsep.join([source, str(ROOT), os.environ.get("PYTHONPATH", "")])
 
 
 def wait_until(condition, seconds=60):
