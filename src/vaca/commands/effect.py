@@ -57,6 +57,22 @@ def effect(
             show_default="new rows are drawn",
         ),
     ] = None,
+    among: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Whom it is about: treat=1, or 'age > 40'; of --given or the model's rows.",
+            show_default="everyone",
+        ),
+    ] = None,
+    by: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="COLUMN",
+            help="One effect for each level, or quarter, of a column.",
+            show_default=False,
+        ),
+    ] = None,
     n: Annotated[int, typer.Option("-n", "--rows", min=2, help="Rows to draw.")] = 10_000,
     draws: Annotated[
         int | None, typer.Option(min=1, help="With --given: draws for each row.")
@@ -69,15 +85,15 @@ def effect(
     """Estimate the average effect of an intervention.
 
     The effect is the mean outcome under --do minus that under --against, in the outcome's units;
-    for an outcome with levels, the change of a level's probability. The standard error covers the
-    rows drawn and, for a model with several members, the spread between them; it does not cover a
-    wrong graph or hidden causes.
+    for an outcome with levels, the change of a level's probability. The interval covers the fit and
+    the rows drawn; it does not cover a wrong graph or hidden causes. A model without refits has no
+    interval: the error of its simulation alone is given.
 
     Example: vaca effect loan --on income --do gender=1 --against gender=0
     """
     check_out(out, force)
     check_plot(plot, force)
-    if draws is not None and given is None:
+    if draws is not None and given is None and not among and not by:
         raise VacaError("--draws is for the rows of --given; use -n to draw more new rows")
     source = load_model(model)
     outcomes = columns_of(on, source, "--on")
@@ -93,19 +109,53 @@ def effect(
         rows = read_table(given, source.schema_)
     levels = outcome_levels(source, outcomes, level)
     options: dict[str, Any] = {"given": rows, "n": n, "draws": draws, "seed": seed}
+    options |= {"among": parse_among(among, source), "by": by or None}
     with busy("estimating"):
         found = [
             source.effect(name, change, other, level=levels[name], **options) for name in outcomes
         ]
     for one in found:
+        whole = one.whole if by else one
         # The number on a line of its own: the whole seldom fits one.
-        say(str(one).replace("): ", "):\n  ", 1).replace("; do on", ";\n  do on"))
+        say(f"{whole.asked}:\n  {whole.answered}")
+        for note in whole.notes():
+            say(f"  {note}")
+        if by:
+            say(one.to_string(float_format=lambda value: f"{value:.4g}"))
+    parts = [part for one in found for part in (one.effects.values() if by else [one])]
     if out is not None:
-        write_table(effect_table(found), out)
+        table = effect_table(parts)
+        if by:
+            table.insert(0, "group", [group for one in found for group in one.effects])
+        write_table(table, out)
     if plot is not None:
         from vaca.show.plotting import plot_effects
 
-        draw(plot_effects(found), plot)
+        if by:
+            groups = {
+                f"{one.whole.outcome}, {g}": e for one in found for g, e in one.effects.items()
+            }
+            draw(plot_effects(groups), plot)
+        else:
+            draw(plot_effects(parts), plot)
+
+
+def parse_among(texts: list[str] | None, model: CausalModel) -> dict[str, Any] | str | None:
+    """Turn `--among` texts into the `among` of the library: values of columns, or a condition."""
+    if not texts:
+        return None
+    values: dict[str, Any] = {}
+    for text in texts:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or value.startswith("=") or name[-1:] in "<>!" or name not in model.schema_:
+            if len(texts) > 1:
+                raise VacaError(
+                    f"--among {text}: a condition stands alone; join several with and, like "
+                    "--among 'age > 40 and treat == 1'"
+                )
+            return text
+        values[name] = value
+    return values
 
 
 def _against(texts: list[str] | None, model: CausalModel) -> dict[str, Any]:

@@ -13,9 +13,11 @@ from sklearn.base import BaseEstimator
 
 from vaca.errors import NotFittedError, SchemaError, VacaError
 from vaca.graph.dag import CausalGraph
+from vaca.model.answers import Effect
 from vaca.model.causal_model import CausalModel
+from vaca.model.effects import EXTRAPOLATED
 from vaca.model.intervention import Intervention
-from vaca.model.support import Overlap
+from vaca.model.support import Comparable, Overlap
 from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
 
 #: Fewer rows than this teach a model nothing.
@@ -192,6 +194,74 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
 
     def _unseen(self, intervention: Intervention, x: Columns) -> list[str]:
         return self.overlap_.sentences(x, self.graph, list(intervention.parts))
+
+    def _fits(self) -> tuple[CausalModel | None, Sequence[CausalModel]]:
+        return self, self.refits_
+
+    def _population(
+        self, n: int, seed: int
+    ) -> tuple[pd.DataFrame, np.ndarray | None, np.ndarray | None]:
+        if not self.rows_:  # saved before rows were kept
+            return super()._population(n, seed)
+        places = np.arange(_length(self.rows_))
+        rows = self.schema_.decode(self.rows_, index=pd.RangeIndex(len(places)))
+        return rows, self.weights_, places
+
+    def _extrapolated(
+        self, treatment: Mapping[str, Any], control: Mapping[str, Any], rows: pd.DataFrame | None
+    ) -> np.ndarray | None:
+        if not self.rows_:
+            return None
+        x = self.rows_ if rows is None else self.schema_.encode(rows)
+        n = _length(x)
+        found = np.zeros(n, dtype=bool)
+        for do in (treatment, control):
+            intervention = self._parse(do)
+            for value in (p for parts in intervention.parts.values() for p in parts.values()):
+                if rows is None and (callable(value) or pd.api.types.is_list_like(value)):
+                    return None  # of rows that are drawn, not of those in the data
+            index = None if rows is None else rows.index
+            intervention = intervention.encode_rows(n, index)
+            intervention = intervention.draw_random(n, np.random.default_rng(0))
+            asked = {**x, **intervention.resolve(lambda done: {**x, **done})}
+            found |= self._beyond(x, asked, intervention)
+        return found
+
+    def _beyond(self, x: Columns, asked: Columns, intervention: Intervention) -> np.ndarray:
+        """Rows `asked` that nothing in the data is like, though the rows `x` were."""
+        found = self.overlap_.beyond(asked, self.graph, intervention.nodes)
+        for node in intervention.nodes:
+            causes = [c for p in self.graph.parents(node) for c in self.graph.columns(p)]
+            for column in self.graph.columns(node):
+                spec, values = self.schema_[column], asked[column]
+                if not spec.discrete and spec.low is not None and spec.high is not None:
+                    found |= (values < spec.low) | (values > spec.high)
+                elif spec.discrete and causes:
+                    likely = Comparable(self.rows_, column, causes, self.schema_, self.weights_)
+                    for level in np.unique(values):
+                        moved = (values == level) & (x[column] != level)
+                        found |= moved & likely.lacking(asked, int(level))
+        return found
+
+    def _answerable(self, effect: Effect) -> dict[str, Any] | None:
+        """Whom the data can answer the question of an effect for, if not for all."""
+        if effect.among is not None or not self.rows_:
+            return None
+        rows, _, _ = self._population(0, 0)
+        best: tuple[int, dict[str, Any]] | None = None
+        for do in (effect.treatment, effect.control):
+            for name, value in do.items():
+                if name not in self.schema_ or not self.schema_[name].discrete:
+                    continue
+                if pd.api.types.is_list_like(value) or callable(value) or hasattr(value, "rvs"):
+                    continue
+                part = rows[self.rows_[name] == self.schema_.encode_value(name, value)]
+                if len(part) < MIN_ROWS or (best is not None and len(part) <= best[0]):
+                    continue
+                far = self._extrapolated(effect.treatment, effect.control, part)
+                if far is not None and far.mean() < EXTRAPOLATED:
+                    best = len(part), {name: value}
+        return None if best is None else best[1]
 
     # ------------------------------------------------------------------ for subclasses
 

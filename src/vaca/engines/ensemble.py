@@ -9,7 +9,6 @@ disagreement.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,8 +21,7 @@ from vaca.engines.processes import fit_all
 from vaca.engines.registry import engine_class, engine_names
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
-from vaca.model.answers import Effect
-from vaca.model.causal_model import Noise
+from vaca.model.causal_model import CausalModel, Noise, interleave
 from vaca.table.schema import Column, Columns, Kind, Schema
 
 __all__ = ["Ensemble"]
@@ -198,7 +196,7 @@ class Ensemble(Engine):
         parts = [
             member.noise(int((turn == k).sum()), rng) for k, member in enumerate(self.members_)
         ]
-        return {self._turn: turn, **_interleave(parts, turn)}
+        return {self._turn: turn, **interleave(parts, turn)}
 
     def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
         """With `rng` a draw of one member for each row, in turn; without, all members' points."""
@@ -213,7 +211,7 @@ class Ensemble(Engine):
             member.abduct({c: v[turn == k] for c, v in x.items()}, rng)
             for k, member in enumerate(self.members_)
         ]
-        return {self._turn: turn, **_interleave(parts, turn)}
+        return {self._turn: turn, **interleave(parts, turn)}
 
     def simulate(self, u: Noise, do: Columns) -> Columns:
         """Each row by its member; rows with all members' noise by the members' average."""
@@ -229,7 +227,7 @@ class Ensemble(Engine):
                         {c: v[mine] for c, v in do.items()},
                     )
                 )
-            return _interleave(parts, turn)
+            return interleave(parts, turn)
         answers = []
         for k, member in enumerate(self.members_):
             prefix = f"{k}/"
@@ -240,43 +238,8 @@ class Ensemble(Engine):
             for name in answers[0]
         }
 
-    # ------------------------------------------------------------------ questions
-
-    def effect(
-        self,
-        outcome: str,
-        treatment: Mapping[str, Any],
-        control: Mapping[str, Any] | None = None,
-        given: Any = None,
-        **options: Any,
-    ) -> Effect:
-        """The average of the members' effects; its standard error holds their spread too.
-
-        Takes what `CausalModel.effect` takes; the arguments mean the same.
-        """
-        found: list[Effect] = []
-        for k, member in enumerate(self.members_):
-            with warnings.catch_warnings():
-                if k:
-                    warnings.simplefilter("ignore")  # the first member has said it
-                found.append(member.effect(outcome, treatment, control, given, **options))
-        values = np.array([e.value for e in found])
-        within = np.sqrt(np.mean([e.standard_error**2 for e in found]))
-        rows = [e.per_row for e in found if e.per_row is not None]
-        first = found[0]
-        return Effect(
-            value=float(values.mean()),
-            standard_error=float(np.hypot(within, values.std(ddof=1))),
-            outcome=outcome,
-            treatment=first.treatment,
-            control=first.control,
-            level=first.level,
-            per_row=pd.concat(rows, axis=1).mean(axis=1).rename(outcome) if rows else None,
-            outside_support=first.outside_support,
-            covers_fit=True,
-            degrees=len(values) - 1,
-            members=tuple(values),
-        )
+    def _fits(self) -> tuple[CausalModel | None, Sequence[CausalModel]]:
+        return None, self.members_
 
     def _assumption(self, column: str) -> tuple[bool, str]:
         exact, text = self.members_[0]._assumption(column)
@@ -310,17 +273,6 @@ class Ensemble(Engine):
 
 
 # ---------------------------------------------------------------------- parts
-
-
-def _interleave(parts: list[dict[str, np.ndarray]], turn: np.ndarray) -> dict[str, np.ndarray]:
-    """Rows of several members put back in their order."""
-    result: dict[str, np.ndarray] = {}
-    for key, like in parts[0].items():
-        whole = np.empty((len(turn), *like.shape[1:]), dtype=like.dtype)
-        for k, part in enumerate(parts):
-            whole[turn == k] = part[key]
-        result[key] = whole
-    return result
 
 
 def _average(values: np.ndarray, column: Column) -> np.ndarray:

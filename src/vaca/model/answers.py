@@ -17,11 +17,17 @@ class CounterfactualFrame(pd.DataFrame):
     ----------
     outside_support : list of str
         A sentence for each intervention that leaves the range of the data; empty if none does.
+    draws : int or None
+        Draws of each row, under the last level of the index.
+    fits : int
+        To how many fits the draws were dealt in turn.
     """
 
-    _metadata = ["outside_support"]
+    _metadata = ["outside_support", "draws", "fits"]
 
     outside_support: list[str]
+    draws: int | None
+    fits: int
 
     @property
     def _constructor(self) -> type[pd.DataFrame]:
@@ -31,29 +37,78 @@ class CounterfactualFrame(pd.DataFrame):
         """Per factual row and column: mean, sd and two quantiles over the draws.
 
         Discrete columns give their most frequent level and its share instead. Needs an answer with
-        `draws=`. The columns of the result are (column, statistic).
+        `draws=`. The columns of the result are (column, statistic). Where draws were dealt to
+        several fits, the quantiles allow for how few those are.
         """
-        if "draw" not in self.index.names:
+        if getattr(self, "draws", None) is None:
             raise ValueError("a summary is over draws: ask for counterfactual(..., draws=200)")
-        levels = [name for name in self.index.names if name != "draw"]
-        by = pd.DataFrame(self).groupby(level=levels or 0, sort=False, observed=True)
+        row = self._row_of()
+        first = np.unique(row, return_index=True)[1]
+        index = self.index.droplevel(-1)[first]
+        turn = self.index.get_level_values(-1).to_numpy() % max(getattr(self, "fits", 1), 1)
         result: dict[tuple[str, str], Any] = {}
         for name in self.columns:
-            group = by[name]
-            if pd.api.types.is_numeric_dtype(self[name].dtype) and not pd.api.types.is_bool_dtype(
-                self[name].dtype
-            ):
-                result[name, "mean"] = group.mean()
-                result[name, "sd"] = group.std()
-                for q in quantiles:
-                    result[name, f"{100 * q:g}%"] = group.quantile(q)
+            values = pd.Series(self[name].array)
+            numeric = pd.api.types.is_numeric_dtype(values.dtype)
+            if numeric and not pd.api.types.is_bool_dtype(values.dtype):
+                found = _spread_over_fits(values.to_numpy(dtype=float), row, turn, quantiles)
+                result.update({(name, key): column for key, column in found.items()})
             else:
-                shares = group.value_counts(normalize=True, sort=True)
-                top = shares.groupby(level=levels or 0, sort=False).head(1)
-                frame = top.reset_index(level=-1)
-                frame.columns = ["mode", "share"]
-                result[name, "mode"], result[name, "share"] = frame["mode"], frame["share"]
-        return pd.DataFrame(result)
+                codes, levels = pd.factorize(values, use_na_sentinel=False)
+                counts = np.zeros((len(first), len(levels)))
+                np.add.at(counts, (row, codes), 1.0)
+                top = counts.argmax(axis=1)
+                mode = pd.Series(levels.take(top)).astype(values.dtype)
+                result[name, "mode"] = mode.array
+                result[name, "share"] = counts.max(axis=1) / counts.sum(axis=1)
+        return pd.DataFrame(result, index=index)
+
+    def _row_of(self) -> np.ndarray:
+        """Which factual row, counted from 0, each draw belongs to.
+
+        By its label; where rows share one, by place: the draws of a row begin with its lowest.
+        """
+        draw = self.index.get_level_values(-1).to_numpy()
+        if self.index.is_unique:
+            labels = self.index.droplevel(-1)
+            return pd.factorize(labels)[0]
+        new = np.r_[True, draw[1:] <= draw[:-1]]
+        return np.cumsum(new) - 1
+
+
+def _spread_over_fits(
+    values: np.ndarray, row: np.ndarray, turn: np.ndarray, quantiles: tuple[float, float]
+) -> dict[str, np.ndarray]:
+    r"""Mean, sd and quantiles of each row's draws, as one more fit might give them.
+
+    The means of the M fits of a row have a variance of which M numbers tell little. So a draw is
+    taken as :math:`\bar m + s\sqrt{1 + 1/M}\,t + w`, with :math:`t` of Student's distribution and
+    :math:`w` what the draw differs by from its own fit's mean.
+    """
+    by = pd.Series(values).groupby(row)
+    size = by.transform("size").to_numpy()
+    found = {"mean": by.mean().to_numpy(), "sd": by.std().fillna(0.0).to_numpy()}
+    fits = np.unique(turn)
+    shifted = values
+    if len(fits) > 1 and size.min() >= len(fits):
+        from scipy.stats import t
+
+        own = pd.Series(values).groupby([row, turn])
+        means, counts = own.mean(), own.size()
+        within = values - own.transform("mean").to_numpy()
+        spare = np.maximum(by.size().to_numpy() - len(fits), 1)
+        inner = np.bincount(row, within**2) / spare
+        outer = means.groupby(level=0).var().to_numpy() * (1 + 1 / len(fits))
+        # The mean of few draws of a fit has chance of its own, which is no spread of the fits.
+        outer = np.maximum(outer - inner * (1 / counts).groupby(level=0).mean().to_numpy(), 0.0)
+        place = pd.Series(np.random.default_rng(0).random(len(values))).groupby(row).rank()
+        chance = t.ppf((place.to_numpy() - 0.5) / size, len(fits) - 1)
+        shifted = found["mean"][row] + np.sqrt(outer)[row] * chance + within
+        found["sd"] = np.sqrt(outer + inner)
+    again = pd.Series(shifted).groupby(row)
+    for q in quantiles:
+        found[f"{100 * q:g}%"] = again.quantile(q).to_numpy()
+    return found
 
 
 @dataclass(frozen=True)
@@ -76,6 +131,18 @@ class Effect:
         Degrees of freedom of the t interval.
     members : tuple of float
         The same effect by each refit or member; their spread is that of the fit.
+    extrapolated_share : float
+        Of the rows that the effect is about: for how many the data hold nothing comparable under
+        one of the two interventions.
+    slack : float
+        What those rows could add to the average or take from it, if they are many: their share
+        times the range of the outcome. It widens the interval on both sides.
+    among : mapping, str or None
+        Whom the effect is about, as it was asked.
+    rows : array or None
+        The places of those rows in `model.rows_`, if they are from there.
+    model : CausalModel or None
+        Who answered.
     """
 
     value: float
@@ -89,6 +156,11 @@ class Effect:
     covers_fit: bool = False
     degrees: float = float("inf")
     members: tuple[float, ...] = ()
+    extrapolated_share: float = 0.0
+    slack: float = 0.0
+    among: Any = None
+    rows: np.ndarray | None = field(default=None, repr=False, compare=False)
+    model: Any = field(default=None, repr=False, compare=False)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A t interval; it covers the fit only if `covers_fit` says so.
@@ -98,27 +170,94 @@ class Effect:
         """
         from scipy.stats import t
 
-        half = float(t.ppf(0.5 + level / 2, self.degrees)) * self.standard_error
+        half = float(t.ppf(0.5 + level / 2, self.degrees)) * self.standard_error + self.slack
         return self.value - half, self.value + half
 
     def __float__(self) -> float:
         return self.value
 
     def __str__(self) -> str:
+        return "; ".join([f"{self.asked}: {self.answered}", *self.notes()])
+
+    @property
+    def asked(self) -> str:
+        """The question, in words."""
         what = self.outcome if self.level is None else f"P({self.outcome} = {self.level})"
         against = do_label(self.control) or "nothing"
-        text = (
-            f"effect on {what} of do({do_label(self.treatment)}) against do({against}): "
-            f"{self.value:.4g} ({self.spread()})"
-        )
-        return "; ".join([text, *self.outside_support])
+        whom = "" if self.among is None else f" among {shown_among(self.among)}"
+        return f"effect on {what} of do({do_label(self.treatment)}) against do({against}){whom}"
 
-    def spread(self) -> str:
-        """How sure the value is, in words."""
+    @property
+    def answered(self) -> str:
+        """The value and how sure it is, in words."""
         if not self.covers_fit:
-            return f"simulation error only: {self.standard_error:.2g}"
+            return f"{self.value:.4g} (simulation error only: {self.standard_error:.2g})"
         low, high = self.interval()
-        return f"standard error {self.standard_error:.2g}, 95 % {low:.4g} to {high:.4g}"
+        spread = f"standard error {self.standard_error:.2g}, 95 % {low:.4g} to {high:.4g}"
+        return f"{self.value:.4g} ({spread})"
+
+    def notes(self) -> list[str]:
+        """What a reader of the answer has to know, a sentence each."""
+        return [*self.extrapolation(), *self.outside_support]
+
+    def extrapolation(self) -> list[str]:
+        """For how many rows the answer goes beyond the data, and what can be asked instead."""
+        if not self.slack:
+            return []
+        said = (
+            f"for {100 * self.extrapolated_share:.0f} % of the rows the data hold nobody "
+            "comparable under one of the two"
+        )
+        said += ": the interval allows any outcome for them" if self.covers_fit else ""
+        answerable = None if self.model is None else self.model._answerable(self)
+        if answerable is not None:
+            said += f". Data can answer it among {shown_among(answerable)}"
+        return [said]
+
+
+class GroupEffects(pd.DataFrame):
+    """One average effect for each group: `rows`, `effect`, `standard_error`, `low`, `high`.
+
+    Attributes
+    ----------
+    effects : dict of Effect
+        By label of the group.
+    whole : Effect
+        The effect over all groups.
+    """
+
+    _metadata = ["effects", "whole"]
+
+    effects: dict[str, Effect]
+    whole: Effect
+
+    @property
+    def _constructor(self) -> type[pd.DataFrame]:
+        return GroupEffects
+
+    @classmethod
+    def of(cls, effects: dict[str, Effect], by: str, whole: Effect) -> GroupEffects:
+        """The table of the effects, with 95 % intervals."""
+        rows = []
+        for one in effects.values():
+            low, high = one.interval()
+            size = 0 if one.per_row is None else len(one.per_row)
+            rows.append((size, one.value, one.standard_error, low, high, one.extrapolated_share))
+        names = ["rows", "effect", "standard_error", "low", "high", "extrapolated_share"]
+        result = cls(pd.DataFrame(rows, columns=names, index=pd.Index(effects, name=by)))
+        result.effects, result.whole = effects, whole
+        return result
+
+    def plot(self, ax: Any = None, level: float = 0.95) -> Any:
+        """The groups one above the other with their intervals, and all together below."""
+        from vaca.show.plotting import plot_effects
+
+        return plot_effects({**self.effects, "all": self.whole}, ax=ax, level=level)
+
+
+def shown_among(among: Mapping[str, Any] | str) -> str:
+    """Whom an answer is about, as it is read: `treat = 1`."""
+    return among if isinstance(among, str) else do_label(among)
 
 
 def do_label(do: Mapping[str, Any]) -> str:

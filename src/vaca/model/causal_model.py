@@ -11,15 +11,15 @@ answered here, once, and never ask which of the two they hold.
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vaca.errors import SchemaError, VacaError, did_you_mean
+from vaca.errors import SchemaError, VacaError
 from vaca.graph.dag import CausalGraph
-from vaca.model.answers import CounterfactualFrame, Effect
+from vaca.model.answers import CounterfactualFrame
 from vaca.model.intervention import Intervention, warn_outside_support
 from vaca.table.schema import Columns, Schema, as_frame
 
@@ -89,22 +89,8 @@ class CausalModel(abc.ABC):
         >>> scm.sample(3, do={"x2": 0.5}, seed=0)["x2"].tolist()
         [0.5, 0.5, 0.5]
         """
-        n = _check_count("n", n)
         seed = _fresh_seed() if seed is None else seed
-        noise_rng, do_rng = _generators(seed, 2)
-        intervention = self._parse(do).encode_rows(n).draw_random(n, do_rng)
-        if intervention.has_policy():
-            u = _join([self.noise(b - a, noise_rng) for a, b in _chunks(n)])
-            x = self._simulate(u, intervention, n)
-        else:
-            x = _join(
-                [
-                    self._simulate(
-                        self.noise(b - a, noise_rng), intervention.rows(slice(a, b)), b - a
-                    )
-                    for a, b in _chunks(n)
-                ]
-            )
+        x, intervention = self._sampled(n, do, seed)
         frame = self.schema_.decode(x, index=pd.RangeIndex(n))
         outside = self._outside(intervention, x)
         if outside:
@@ -148,39 +134,16 @@ class CausalModel(abc.ABC):
         True
         """
         frame = as_frame(factual)
-        if len(frame) == 0:
-            raise SchemaError("there are no factual rows")
-        x = self.schema_.encode(frame)
-        repeats = 1 if draws is None else _check_count("draws", draws)
-        rows = np.repeat(np.arange(len(frame)), repeats)
-        abduct_rng, do_rng = _generators(_fresh_seed() if seed is None else seed, 2)
-        rng = None if draws is None else abduct_rng
-        # Values that are given belong to a row and repeat with it; random ones differ by draw.
-        intervention = self._parse(do).encode_rows(len(frame), frame.index)
-        intervention = intervention.rows(rows).draw_random(len(rows), do_rng)
-
-        def abducted(a: int, b: int) -> tuple[Noise, Columns]:
-            take = rows[a:b]
-            kept = {name: values[take] for name, values in x.items()}
-            return self._abduct_frame(frame.iloc[take], kept, rng), kept
-
-        if intervention.has_policy():
-            parts = [abducted(a, b) for a, b in _chunks(len(rows))]
-            u, kept = _join([p[0] for p in parts]), _join([p[1] for p in parts])
-            answer = self._simulate(u, intervention, len(rows), kept)
-        else:
-            pieces = []
-            for a, b in _chunks(len(rows)):
-                u, kept = abducted(a, b)
-                pieces.append(self._simulate(u, intervention.rows(slice(a, b)), b - a, kept))
-            answer = _join(pieces)
+        answer, intervention = self._answered(frame, do, draws, seed)
         index = frame.index
         if draws is not None:
-            labels = index[rows].to_frame(index=False)
-            labels["draw"] = np.tile(np.arange(repeats), len(frame))
+            rows = np.repeat(np.arange(len(frame)), draws)
+            labels = [index.get_level_values(k)[rows] for k in range(index.nlevels)]
+            labels.append(pd.Index(np.tile(np.arange(draws), len(frame))))
             names = [*(name or "row" for name in index.names), "draw"]
-            index = pd.MultiIndex.from_frame(labels, names=names)
+            index = pd.MultiIndex.from_arrays(labels, names=names)
         result = CounterfactualFrame(self.schema_.decode(answer, index=index))
+        result.draws, result.fits = draws, len(self._dealt())
         result.outside_support = self._outside(intervention, answer)
         warn_outside_support(result.outside_support)
         return result
@@ -200,11 +163,13 @@ class CausalModel(abc.ABC):
         control: Mapping[str, Any] | None = None,
         given: Any = None,
         *,
+        among: Mapping[str, Any] | str | None = None,
+        by: str | Sequence[str] | None = None,
         level: Any = None,
         n: int = 10_000,
         draws: int | None = None,
         seed: int | None = 0,
-    ) -> Effect:
+    ) -> Any:
         r"""The average effect on a column of `treatment` against `control`.
 
         .. math:: E[Y \mid do(treatment)] - E[Y \mid do(control)]
@@ -219,10 +184,21 @@ class CausalModel(abc.ABC):
         given : DataFrame, optional
             Factual rows: then the effect is averaged over their counterfactuals and `per_row` has
             each one's own.
+        among : mapping or str, optional
+            Whom the effect is about: `{"treat": 1}`, or a condition on the columns like
+            `"age > 40"`. Taken from the given rows, or else from those the model was fitted to.
+        by : str or list of str, optional
+            One effect for each level of a column (each quarter of a numeric one).
         n : int
             Rows to draw when none are given; both arms share their noise.
         draws : int, optional
-            Draws for each given row (default: the point counterfactual).
+            Draws for each given row. By default the point counterfactual where it is exact, and
+            else enough draws for its mean.
+
+        Returns
+        -------
+        Effect
+            With `by`, a `GroupEffects` table.
 
         Examples
         --------
@@ -232,44 +208,19 @@ class CausalModel(abc.ABC):
         >>> round(effect.value, 6)
         0.25
         """
-        if outcome not in self.schema_:
-            raise VacaError(
-                f"unknown outcome {outcome!r}; {did_you_mean(outcome, self.schema_.columns)}"
-            )
-        control = {} if control is None else control
-        seed = _fresh_seed() if seed is None else seed
-        frames: list[pd.DataFrame] = []
-        outside: list[str] = []
-        for do in (treatment, control):
-            if given is None:
-                frames.append(self.sample(n, do, seed=seed))
-                outside += frames[-1].attrs.get("outside_support", [])
-            else:
-                answer = self.counterfactual(given, do, draws=draws, seed=seed)
-                outside += answer.outside_support
-                frames.append(answer)
-        scores = [self._score(frame[outcome], outcome, level) for frame in frames]
-        difference = pd.Series(scores[0] - scores[1], index=frames[0].index, name=outcome)
-        if draws is not None and given is not None:
-            keys = np.repeat(np.arange(len(difference) // draws), draws)
-            difference = difference.groupby(keys).mean()
-            difference.index = as_frame(given).index
-        size = len(difference)
-        error = float(difference.std(ddof=1) / np.sqrt(size)) if size > 1 else float("nan")
-        column = self.schema_[outcome]
-        if column.discrete and not column.numeric_levels and level is None:
-            level = column.levels[-1]
-        return Effect(
-            value=float(difference.mean()),
-            standard_error=error,
+        from vaca.model.effects import Question, average_effect
+
+        question = Question(
             outcome=outcome,
-            treatment=dict(treatment),
-            control=dict(control),
             level=level,
-            per_row=None if given is None else difference,
-            outside_support=outside,
-            covers_fit=not self._learned,
+            treatment=treatment,
+            control={} if control is None else control,
+            rows=given,
+            n=n,
+            draws=draws,
+            seed=_fresh_seed() if seed is None else seed,
         )
+        return average_effect(self, question, among, by)
 
     def assumptions(self) -> pd.DataFrame:
         """Per column: is its noise recovered exactly, and what a counterfactual rests on."""
@@ -280,6 +231,22 @@ class CausalModel(abc.ABC):
         return pd.DataFrame(rows).set_index("column")
 
     # ------------------------------------------------------------------ for subclasses
+
+    def _fits(self) -> tuple[CausalModel | None, Sequence[CausalModel]]:
+        """The fit that gives values (None: the mean of the others), and those that give spread."""
+        return self, ()
+
+    def _population(
+        self, n: int, seed: int
+    ) -> tuple[pd.DataFrame, np.ndarray | None, np.ndarray | None]:
+        """Rows that stand for the population, their weights, and their places in the data."""
+        return self.sample(n, seed=seed), None, None
+
+    def _extrapolated(
+        self, treatment: Mapping[str, Any], control: Mapping[str, Any], rows: pd.DataFrame | None
+    ) -> np.ndarray | None:
+        """For which rows (n,) nothing like the treatment or the control was seen; see `Engine`."""
+        return None
 
     def _assumption(self, column: str) -> tuple[bool, str]:
         """Whether abduction of a column is exact, and the assumption behind it, in plain words."""
@@ -300,6 +267,83 @@ class CausalModel(abc.ABC):
 
     def _parse(self, do: Mapping[str, Any] | None) -> Intervention:
         return Intervention.parse(do, self.graph, self.schema_)
+
+    def _sampled(
+        self, n: int, do: Mapping[str, Any] | None, seed: int
+    ) -> tuple[Columns, Intervention]:
+        """`sample`, encoded."""
+        n = _check_count("n", n)
+        noise_rng, do_rng = _generators(seed, 2)
+        intervention = self._parse(do).encode_rows(n).draw_random(n, do_rng)
+        if intervention.has_policy():
+            u = _join([self.noise(b - a, noise_rng) for a, b in _chunks(n)])
+            return self._simulate(u, intervention, n), intervention
+        pieces = [
+            self._simulate(self.noise(b - a, noise_rng), intervention.rows(slice(a, b)), b - a)
+            for a, b in _chunks(n)
+        ]
+        return _join(pieces), intervention
+
+    def _answered(
+        self,
+        frame: pd.DataFrame,
+        do: Mapping[str, Any],
+        draws: int | None,
+        seed: int | None,
+        deal: bool = True,
+    ) -> tuple[Columns, Intervention]:
+        """`counterfactual`, encoded; draws are dealt in turn to all fits, or are all by this."""
+        if len(frame) == 0:
+            raise SchemaError("there are no factual rows")
+        x = self.schema_.encode(frame)
+        repeats = 1 if draws is None else _check_count("draws", draws)
+        rows = np.repeat(np.arange(len(frame)), repeats)
+        dealt = self._dealt() if deal else [self]
+        seed = _fresh_seed() if seed is None else seed
+        abduct_rng, do_rng, *others = _generators(seed, 1 + len(dealt))
+        # Values that are given belong to a row and repeat with it; random ones differ by draw.
+        intervention = self._parse(do).encode_rows(len(frame), frame.index)
+        intervention = intervention.rows(rows).draw_random(len(rows), do_rng)
+        if draws is None:
+            return self._counterfactuals(frame, x, rows, intervention, None), intervention
+        turn = np.tile(np.arange(repeats), len(frame)) % len(dealt)
+        parts = []
+        for k, (fit, rng) in enumerate(zip(dealt, [abduct_rng, *others], strict=True)):
+            mine = np.flatnonzero(turn == k)
+            own = intervention.rows(mine)
+            if len(mine):
+                parts.append(fit._counterfactuals(frame, x, rows[mine], own, rng))
+        return interleave(parts, turn), intervention
+
+    def _dealt(self) -> list[CausalModel]:
+        """The fits that draws are dealt to."""
+        main, others = self._fits()
+        return [*([] if main is None else [main]), *others]
+
+    def _counterfactuals(
+        self,
+        frame: pd.DataFrame,
+        x: Columns,
+        rows: np.ndarray,
+        intervention: Intervention,
+        rng: np.random.Generator | None,
+    ) -> Columns:
+        """Abduction, action, prediction for the given places in a frame, by this fit alone."""
+
+        def abducted(a: int, b: int) -> tuple[Noise, Columns]:
+            take = rows[a:b]
+            kept = {name: values[take] for name, values in x.items()}
+            return self._abduct_frame(frame.iloc[take], kept, rng), kept
+
+        if intervention.has_policy():
+            parts = [abducted(a, b) for a, b in _chunks(len(rows))]
+            u, kept = _join([p[0] for p in parts]), _join([p[1] for p in parts])
+            return self._simulate(u, intervention, len(rows), kept)
+        pieces = []
+        for a, b in _chunks(len(rows)):
+            u, kept = abducted(a, b)
+            pieces.append(self._simulate(u, intervention.rows(slice(a, b)), b - a, kept))
+        return _join(pieces)
 
     def _simulate(
         self,
@@ -336,24 +380,6 @@ class CausalModel(abc.ABC):
 
         return run(intervention.resolve(natural))
 
-    def _score(self, values: pd.Series, outcome: str, level: Any) -> np.ndarray:
-        column = self.schema_[outcome]
-        if not column.discrete:
-            if level is not None:
-                raise VacaError(f"{outcome!r} is {column.kind} and has no level {level!r}")
-            return values.to_numpy(dtype=float)
-        codes = self.schema_.encode_column(outcome, values)
-        if level is None and column.numeric_levels:
-            return np.asarray(column.levels, dtype=float)[codes]
-        if level is None:
-            if column.kind != "binary":
-                raise VacaError(
-                    f"the outcome {outcome!r} is {column.kind}: say which level's probability the "
-                    f"effect is on, with level=; its levels: {list(column.levels)}"
-                )
-            level = column.levels[-1]
-        return (codes == self.schema_.encode_value(outcome, level)).astype(float)
-
 
 def _check_count(name: str, value: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
@@ -383,3 +409,16 @@ def _join(pieces: list[Columns]) -> Columns:
     if len(pieces) == 1:
         return dict(pieces[0])
     return {name: np.concatenate([p[name] for p in pieces]) for name in pieces[0]}
+
+
+def interleave(parts: list[dict[str, np.ndarray]], turn: np.ndarray) -> dict[str, np.ndarray]:
+    """Rows that several models were dealt in turn, put back in their order."""
+    if len(parts) == 1:
+        return dict(parts[0])
+    result: dict[str, np.ndarray] = {}
+    for key, like in parts[0].items():
+        whole = np.empty((len(turn), *like.shape[1:]), dtype=like.dtype)
+        for k, part in enumerate(parts):
+            whole[turn == k] = part[key]
+        result[key] = whole
+    return result

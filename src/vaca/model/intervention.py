@@ -233,13 +233,13 @@ class Intervention:
         return found
 
 
-def warn_outside_support(sentences: list[str]) -> None:
+def warn_outside_support(sentences: list[str], stacklevel: int = 3) -> None:
     """One warning for all columns that leave the data's range."""
     if sentences:
         warnings.warn(
             "; ".join(sentences) + ". The answer is an extrapolation",
             SupportWarning,
-            stacklevel=3,
+            stacklevel=stacklevel,
         )
 
 

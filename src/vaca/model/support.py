@@ -11,7 +11,8 @@ would be, were the two columns independent.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
@@ -21,7 +22,7 @@ import numpy as np
 from vaca.graph.dag import CausalGraph
 from vaca.table.schema import Columns, Schema
 
-__all__ = ["Overlap"]
+__all__ = ["Comparable", "Overlap"]
 
 #: Rows a cell would hold if columns were independent, for its emptiness to say something.
 EXPECTED = 5
@@ -29,6 +30,8 @@ EXPECTED = 5
 RANGES = 10
 #: Of the rows of an answer: from this share on it is said.
 SHARE = 0.1
+#: A level that is so many times rarer for rows like one than overall is not to be had for it.
+RARER = 10
 #: Of an answer, so many rows are looked at.
 ROWS = 10_000
 
@@ -108,15 +111,9 @@ class Overlap:
         Of a pair, one cause is set and the other is set too or stays as it was: a cause that
         follows the one that is set goes with it by the model's own mechanism.
         """
-        below = {node for done in do for node in graph.descendants(done)} - set(do)
-        fixed = {column for node in do for column in graph.columns(node)}
-        stays = set(rows) - {column for node in below for column in graph.columns(node)}
-        effects = {
-            pair: [node for node in nodes if node not in do]
-            for pair, nodes in _pairs(graph).items()
-            if pair in self.unseen and set(pair) & fixed and set(pair) <= stays
-        }
-        shares = {pair: self._share(rows, *pair) for pair, nodes in effects.items() if nodes}
+        effects = self._torn(rows, graph, do)
+        looked = {column: values[:ROWS] for column, values in rows.items()}
+        shares = {pair: float(np.mean(self._cells_unseen(looked, *pair))) for pair in effects}
         return [
             f"do on {', '.join(map(repr, do))}: {100 * shares[pair]:.0f} % of the rows combine "
             f"{pair[0]!r} and {pair[1]!r}, causes of {', '.join(map(repr, effects[pair]))}, "
@@ -125,12 +122,97 @@ class Overlap:
             if shares[pair] >= SHARE
         ]
 
-    def _share(self, rows: Columns, one: str, other: str) -> float:
-        """Of the rows, how many are in unseen cells of the pair."""
+    def beyond(self, rows: Columns, graph: CausalGraph, do: Collection[str]) -> np.ndarray:
+        """Which rows (n,) combine causes that doing the nodes tears apart as no row does."""
+        found = np.zeros(len(next(iter(rows.values()))), dtype=bool)
+        for pair in self._torn(rows, graph, do):
+            found |= self._cells_unseen(rows, *pair)
+        return found
+
+    def _torn(
+        self, rows: Columns, graph: CausalGraph, do: Collection[str]
+    ) -> dict[tuple[str, str], list[str]]:
+        """Pairs of causes of which one is set and the other stays -> the nodes they act on."""
+        below = {node for done in do for node in graph.descendants(done)} - set(do)
+        fixed = {column for node in do for column in graph.columns(node)}
+        stays = set(rows) - {column for node in below for column in graph.columns(node)}
+        effects = {
+            pair: [node for node in nodes if node not in do]
+            for pair, nodes in _pairs(graph).items()
+            if pair in self.unseen and set(pair) & fixed and set(pair) <= stays
+        }
+        return {pair: nodes for pair, nodes in effects.items() if nodes}
+
+    def _cells_unseen(self, rows: Columns, one: str, other: str) -> np.ndarray:
+        """Which rows (n,) are in unseen cells of the pair."""
         empty = self.unseen[one, other]
-        a, b = (_cells(rows[c][:ROWS], self.edges.get(c)) for c in (one, other))
+        a, b = (_cells(rows[c], self.edges.get(c)) for c in (one, other))
         known = (a < empty.shape[0]) & (b < empty.shape[1])  # else a level without rows
-        return float(np.mean(empty[a[known], b[known]])) if known.any() else 0.0
+        found = np.zeros(len(a), dtype=bool)
+        found[known] = empty[a[known], b[known]]
+        return found
+
+
+class Comparable:
+    """How likely a level of a column is for rows like the given ones, by a logistic regression.
+
+    Examples
+    --------
+    >>> import numpy as np, pandas as pd, vaca
+    >>> age = np.linspace(0, 60, 400)
+    >>> rows = {"age": age, "retired": (age > 50).astype(int)}
+    >>> graph = vaca.CausalGraph.from_edges([("age", "retired")])
+    >>> schema = vaca.Schema.infer(pd.DataFrame(rows), graph)
+    >>> likely = Comparable(rows, "retired", ["age"], schema)
+    >>> likely.lacking({"age": np.array([5.0, 55.0])}, 1)
+    array([ True, False])
+    """
+
+    def __init__(
+        self,
+        rows: Columns,
+        column: str,
+        causes: Sequence[str],
+        schema: Schema,
+        weights: np.ndarray | None = None,
+    ) -> None:
+        from sklearn.linear_model import LogisticRegression
+
+        self.causes, self.schema = list(causes), schema
+        design = self._numbers(rows)
+        self.mean, self.scale = design.mean(0), np.maximum(design.std(0), 1e-12)
+        self.model = None
+        self.share = np.bincount(rows[column], weights, len(schema.levels(column)))
+        self.share = self.share / self.share.sum()
+        if len(np.unique(rows[column])) > 1:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # a rough answer is enough
+                self.model = LogisticRegression(max_iter=200).fit(
+                    self._design(rows), rows[column], weights
+                )
+
+    def lacking(self, rows: Columns, level: int) -> np.ndarray:
+        """For which rows (n,) the level is at least `RARER` times rarer than overall."""
+        n = len(rows[self.causes[0]])
+        if self.share[level] == 0 or self.model is None:
+            return np.full(n, self.share[level] == 0)
+        place = int(np.flatnonzero(self.model.classes_ == level)[0])
+        chance = self.model.predict_proba(self._design(rows))[:, place]
+        return chance * RARER < self.share[level]
+
+    def _numbers(self, rows: Columns) -> np.ndarray:
+        parts = []
+        for cause in self.causes:
+            values, column = rows[cause], self.schema[cause]
+            if column.discrete:
+                parts += [(values == k).astype(float) for k in range(1, len(column.levels))]
+            else:
+                parts.append(np.asarray(values, float))
+        return np.stack(parts, 1)
+
+    def _design(self, rows: Columns) -> np.ndarray:
+        z = np.clip((self._numbers(rows) - self.mean) / self.scale, -10, 10)
+        return np.concatenate([z, z**2], axis=1)
 
 
 def _pairs(graph: CausalGraph) -> dict[tuple[str, str], list[str]]:
