@@ -26,6 +26,7 @@ LAYERS: list[tuple[str, ...]] = [
     ("evaluation",),
     ("engines",),
     ("show",),
+    ("trust",),
     ("fairness",),
     ("datasets",),
     ("interop",),

@@ -35,6 +35,8 @@ _HOME = {
     "save": "engines.persistence",
     "evaluate": "evaluation",
     "audit": "fairness",
+    "check": "trust.check",
+    "Check": "trust.check",
 }
 _MODULES = {
     "datasets": "datasets",
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     from vaca.show import plotting as plot
     from vaca.show import report
     from vaca.table.schema import Column, Schema
+    from vaca.trust.check import Check, check
 
 
 def __getattr__(name: str) -> Any:

@@ -17,6 +17,7 @@ import typer
 from vaca import __version__
 from vaca.commands import (
     audit,
+    check,
     counterfactual,
     do,
     effect,
@@ -49,6 +50,7 @@ app.command()(do.do)
 app.command()(counterfactual.counterfactual)
 app.command()(effect.effect)
 app.command()(audit.audit)
+app.command()(check.check)
 app.command()(report.report)
 app.command()(scms.scms)
 app.add_typer(graph.app, name="graph")

@@ -20,7 +20,7 @@ from vaca.evaluation.metrics import energy_distance
 from vaca.model.causal_model import CausalModel
 from vaca.table.schema import Column, Columns
 
-__all__ = ["encoded_matrix", "holdout_scores", "joint_scores"]
+__all__ = ["encoded_matrix", "given_causes", "holdout_scores", "joint_scores"]
 
 #: Draws of a column for each held-out row, and held-out rows that are used at most.
 DRAWS, ROWS = 50, 500
@@ -58,7 +58,7 @@ def holdout_scores(model: CausalModel, held_out: Any, train: Any, *, seed: int =
         raise VacaError("there are no held-out rows")
     take = np.sort(rng.permutation(count)[:ROWS])
     rows = {name: values[take] for name, values in rows.items()}
-    drawn = _given_causes(model, rows, rng)
+    drawn = given_causes(model, rows, rng)
     table = []
     for name in model.schema_.columns:
         column = model.schema_[name]
@@ -112,8 +112,8 @@ def joint_scores(
     }
 
 
-def _given_causes(model: CausalModel, rows: Columns, rng: np.random.Generator) -> Columns:
-    """Column -> (rows, draws): each column drawn anew with its causes as they were."""
+def given_causes(model: CausalModel, rows: Columns, rng: np.random.Generator) -> Columns:
+    """Column -> (rows, `DRAWS`): each column drawn anew with its causes as they were."""
     count = len(next(iter(rows.values())))
     result: Columns = {}
     for node in model.graph.nodes:

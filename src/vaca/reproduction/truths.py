@@ -13,7 +13,7 @@ from vaca.model.causal_model import CausalModel, Noise
 from vaca.scm import library as scms
 from vaca.scm.distributions import Distribution, Gamma, Normal
 from vaca.scm.structural import StructuralCausalModel
-from vaca.table.schema import Columns, Schema
+from vaca.table.schema import Columns, Kind, Schema
 
 __all__ = ["Marginal", "load_truth"]
 
@@ -138,8 +138,93 @@ def _smooth(rows: np.ndarray, rng: np.random.Generator) -> Callable[..., np.ndar
     return equation
 
 
+def mixed_scm(number: str) -> CausalModel:
+    """An SCM with columns of all kinds, drawn at random by its number: 3 to 10 nodes.
+
+    Numbers are made as in `random`; a binary or categorical node cuts such a number into levels, a
+    count is the whole part of its exponential. Some nodes have no parents, none more than three.
+    """
+    return _mixed(int(_number(number, "mixed", low=0, high=1e9)), hidden=False)
+
+
+def hidden_scm(number: str) -> CausalModel:
+    """The same as `mixed`, with a hidden common cause of two of the nodes."""
+    return Marginal(_mixed(int(_number(number, "hidden", low=0, high=1e9)), hidden=True), ("h",))
+
+
+def _mixed(number: int, *, hidden: bool) -> StructuralCausalModel:
+    rng = np.random.default_rng([number, 12])
+    nodes = [f"x{i}" for i in range(1, int(rng.integers(3, 11)) + 1)]
+    confounded = set(rng.choice(nodes, 2, replace=False)) if hidden else set()
+    equations: dict[str, Callable[..., np.ndarray]] = {}
+    noise: dict[str, Distribution] = {}
+    kinds: dict[str, Kind] = {}
+    levels: dict[str, range] = {}
+    rows: dict[str, np.ndarray] = {}
+    if hidden:
+        equations["h"], noise["h"] = _named([], _alone), Normal(0, 1)
+        rows["h"] = rng.normal(size=4000)
+    for i, node in enumerate(nodes):
+        wanted = int(rng.integers(0 if rng.random() < 0.3 else 1, min(i, 3) + 1)) if i else 0
+        parents = [nodes[j] for j in sorted(rng.choice(i, wanted, replace=False))] if i else []
+        parents = ["h", *parents] if node in confounded else parents
+        kind = rng.choice(
+            ["continuous", "binary", "categorical", "count"], p=[0.6, 0.15, 0.15, 0.1]
+        )
+        noise[node] = Gamma(4, 0.5) if rng.random() < 0.3 else Normal(0, 1)
+        u = noise[node].rvs(size=4000, random_state=rng)
+        x = np.column_stack([rows[p] for p in parents]) if parents else u
+        number_of = _smooth(_worth(x, kinds, parents), rng) if parents else _alone
+        latent = number_of(_worth(x, kinds, parents) if parents else u, u)
+        cuts = np.quantile(latent, {"binary": [rng.uniform(0.3, 0.7)]}.get(kind, [0.3, 0.65]))
+        equations[node] = _named(parents, _of_kind(kind, number_of, dict(kinds), parents, cuts))
+        rows[node] = equations[node](**{p: rows[p] for p in parents}, u=u)
+        if kind != "continuous":
+            kinds[node] = kind
+        if kind in ("binary", "categorical"):
+            levels[node] = range(len(cuts) + 1)
+    return StructuralCausalModel(
+        equations,
+        noise,
+        kinds=kinds,
+        levels=levels,
+        name=f"{'hidden' if hidden else 'mixed'}-{number}",
+    )
+
+
+def _worth(x: np.ndarray, kinds: dict[str, Kind], parents: list[str]) -> np.ndarray:
+    """What each parent's value counts for: the middle level of a category most, counts by root."""
+    columns = []
+    for name, values in zip(parents, x.T if parents else (), strict=True):
+        kind = kinds.get(name, "continuous")
+        middle = np.array([0.0, 1.0, -1.0])
+        columns.append(
+            middle[values.astype(int)] if kind == "categorical"
+            else np.sqrt(values) if kind == "count" else values
+        )  # fmt: skip
+    return np.column_stack(columns) if columns else x
+
+
+def _of_kind(
+    kind: str,
+    number_of: Callable[..., np.ndarray],
+    kinds: dict,
+    parents: list[str],
+    cuts: np.ndarray,
+) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    def equation(x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        value = number_of(_worth(x, kinds, parents) if parents else u, u)
+        if kind == "count":
+            return np.floor(np.exp(np.minimum(1.0 + 0.5 * value, 6.0)))
+        return value if kind == "continuous" else np.searchsorted(cuts, value)
+
+    return equation
+
+
 FAMILIES: dict[str, Callable[[str], CausalModel]] = {
     "random": random_scm,
+    "mixed": mixed_scm,
+    "hidden": hidden_scm,
     "long-chain": long_chain,
     "confounded": confounded,
 }

@@ -1,0 +1,59 @@
+"""`vaca check`: can a model be relied on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vaca.commands.common import ForceOption, ModelArgument, check_writable, load_model, note
+from vaca.errors import VacaError
+
+
+def check(
+    model: ModelArgument,
+    data: Annotated[
+        Path, typer.Argument(help="The table it was fitted to, or another.", show_default=False)
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="Also write a page: .html.", show_default=False),
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only the graph and the fit, in seconds.")
+    ] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    force: ForceOption = False,
+) -> None:
+    """Check a model: does its graph hold, does it fit, what can be asked.
+
+    Prints a line for each part, the arrows that deserve a second look, and last the verdict: good,
+    doubtful or bad. If DATA is the very file that the model was fitted to, its fit is measured on
+    the rows that were held out.
+
+    Example: vaca check model data.csv --out check.html
+    """
+    if out is not None:
+        if out.suffix.lower() not in (".html", ".htm"):
+            raise VacaError(f"--out {out}: end its name in .html")
+        check_writable(out, force)
+    source = load_model(model)
+    from vaca.commands.report import held_out_rows
+    from vaca.table.files import read_table
+    from vaca.trust.check import check as look
+
+    table = read_table(data, source.schema_)
+    held_out = held_out_rows(Path(model), data, table)
+    found = look(source, table, held_out=held_out, quick=quick, seed=seed)
+    lines = str(found).splitlines()
+    for line in lines[:-1]:
+        typer.echo(line)
+    if len(found.graph.arrows):
+        typer.echo("\nArrows that deserve a second look (hints; the graph is yours):")
+        for number, words in enumerate(found.graph.arrows["words"].head(5), start=1):
+            typer.echo(f"{number}. {words}")
+        typer.echo("")
+    if out is not None:
+        note(f"wrote {found.to_html(out)}; open it in a browser")
+    typer.echo(lines[-1])
