@@ -256,6 +256,15 @@ def test_check_of_a_right_and_of_a_wrong_model(model, independent, tmp_path):
     assert all(words in page for words in ("What can be asked", "data:image/svg+xml", "savings"))
 
 
+def test_check_measures_the_fit_on_rows_that_the_model_has_not_seen(model):
+    seen, new = table(500), table(120, seed=9)
+    found = vaca.check(model, pd.concat([seen, new]), quick=True)
+    assert (found.rows, found.held_out, found.unseen) == (620, 120, True)
+    found = vaca.check(model, seen, quick=True)
+    assert (found.held_out, found.unseen) == (500, False)
+    assert "may have been fitted to" in " ".join(found.parts["words"])
+
+
 def test_check_needs_rows(model):
     with pytest.raises(vaca.VacaError, match="at least 50 are needed"):
         vaca.check(model, table(20))

@@ -24,6 +24,7 @@ COMMANDS = [
     ["do"],
     ["counterfactual"],
     ["effect"],
+    ["check"],
     ["report"],
     ["audit"],
     ["scms"],

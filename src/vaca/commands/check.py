@@ -26,7 +26,7 @@ def check(
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
     force: ForceOption = False,
 ) -> None:
-    """Check a model: does its graph hold, does it fit, what can be asked.
+    """Check a model: its graph, its fit, what can be asked.
 
     Prints a line for each part, the arrows that deserve a second look, and last the verdict: good,
     doubtful or bad. If DATA is the very file that the model was fitted to, its fit is measured on

@@ -16,6 +16,7 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
+from vaca.engines.engine import KEPT_ROWS
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import CausalModel
@@ -259,7 +260,7 @@ def _unseen(model: CausalModel, rows: Columns) -> tuple[Columns, bool]:
     if not known:
         # A model without training rows, such as an SCM, has seen none of them.
         return rows, "n_rows_" not in vars(model)
-    if getattr(model, "n_rows_", 0) > _size(known):
+    if _size(known) >= KEPT_ROWS:
         return rows, False  # only some of its rows are kept
     both = [
         np.ascontiguousarray(np.column_stack([np.asarray(side[c], float) for c in model.schema_]))
