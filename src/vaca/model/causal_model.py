@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.errors import SchemaError, VacaError
+from vaca.checks import check_count, check_room, check_seed
+from vaca.errors import SchemaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.answers import CounterfactualFrame
 from vaca.model.intervention import Intervention, warn_outside_support
@@ -143,10 +144,20 @@ class CausalModel(abc.ABC):
             names = [*(name or "row" for name in index.names), "draw"]
             index = pd.MultiIndex.from_arrays(labels, names=names)
         result = CounterfactualFrame(self.schema_.decode(answer, index=index))
+        self._keep_exactly(result, frame, intervention)
         result.draws, result.fits = draws, len(self._dealt())
         result.outside_support = self._outside(intervention, answer)
         warn_outside_support(result.outside_support)
         return result
+
+    def _keep_exactly(
+        self, answer: pd.DataFrame, frame: pd.DataFrame, intervention: Intervention
+    ) -> None:
+        """Columns that `do` cannot reach are the factual's own, whatever a float loses of them."""
+        rows = np.repeat(np.arange(len(frame)), len(answer) // len(frame))
+        for node in set(self.graph.nodes) - intervention.affected:
+            for column in self.graph.columns(node):
+                answer[column] = frame[column].array.take(rows)
 
     def _outside(self, intervention: Intervention, x: Columns) -> list[str]:
         """A sentence for each way in which the answer `x` leaves the data."""
@@ -272,7 +283,10 @@ class CausalModel(abc.ABC):
         self, n: int, do: Mapping[str, Any] | None, seed: int
     ) -> tuple[Columns, Intervention]:
         """`sample`, encoded."""
-        n = _check_count("n", n)
+        n = check_count("n", n)
+        check_room(
+            n, len(self.schema_), "Ask for fewer rows, or write them with `vaca sample --out`"
+        )
         noise_rng, do_rng = _generators(seed, 2)
         intervention = self._parse(do).encode_rows(n).draw_random(n, do_rng)
         if intervention.has_policy():
@@ -296,7 +310,9 @@ class CausalModel(abc.ABC):
         if len(frame) == 0:
             raise SchemaError("there are no factual rows")
         x = self.schema_.encode(frame)
-        repeats = 1 if draws is None else _check_count("draws", draws)
+        repeats = 1 if draws is None else check_count("draws", draws)
+        advice = "Ask for fewer draws, or write them with `vaca counterfactual --out`"
+        check_room(len(frame) * repeats, len(self.schema_), advice)
         rows = np.repeat(np.arange(len(frame)), repeats)
         dealt = self._dealt() if deal else [self]
         seed = _fresh_seed() if seed is None else seed
@@ -381,20 +397,13 @@ class CausalModel(abc.ABC):
         return run(intervention.resolve(natural))
 
 
-def _check_count(name: str, value: int) -> int:
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1:
-        raise VacaError(f"{name} is a whole number of at least 1; got {value!r}")
-    return int(value)
-
-
 def _fresh_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
 def _generators(seed: Any, count: int) -> list[np.random.Generator]:
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-        raise VacaError(f"seed is a whole number of at least 0, or None; got {seed!r}")
-    return [np.random.default_rng(s) for s in np.random.SeedSequence(int(seed)).spawn(count)]
+    sequence = np.random.SeedSequence(check_seed(seed))
+    return [np.random.default_rng(s) for s in sequence.spawn(count)]
 
 
 def _chunks(n: int) -> Iterator[tuple[int, int]]:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vaca.checks import check_number
 from vaca.errors import InterventionError, SchemaError, SupportWarning, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.table.column import first
@@ -39,8 +40,7 @@ class Shift:
     delta: float
 
     def __post_init__(self) -> None:
-        if not np.isfinite(self.delta):
-            raise InterventionError(f"Shift needs a finite number; got {self.delta!r}")
+        check_number("the delta of a Shift", self.delta, what=InterventionError)
 
 
 #: Gives the columns of all nodes, as they are under the interventions resolved so far.
@@ -162,11 +162,15 @@ class Intervention:
                         f"do on {column!r}: one value per row is needed, {n} in all; got the shape "
                         f"{np.shape(part)}"
                     )
-                return self.schema.encode_column(column, part)
-            value = self.schema.encode_value(column, part)
+                values = self.schema.encode_column(column, part)
+            else:
+                value = self.schema.encode_value(column, part)
+                kind = np.int64 if self.schema[column].discrete else float
+                values = np.full(n, value, dtype=kind)
+            self.schema.check_holds(column, values)
+            return values
         except SchemaError as error:
             raise InterventionError(f"do on {column!r}: {error}") from None
-        return np.full(n, value, dtype=np.int64 if self.schema[column].discrete else float)
 
     def rows(self, take: slice | np.ndarray) -> Intervention:
         """The part of an encoded intervention that belongs to the given rows."""
@@ -198,9 +202,14 @@ class Intervention:
         return done
 
     def _shift(self, column: str, values: np.ndarray, delta: float) -> np.ndarray:
+        moved = values + delta
         if self.schema[column].kind == "count":
-            return np.maximum(np.rint(values + delta), 0.0)  # a count stays a count
-        return values + delta
+            moved = np.maximum(np.rint(moved), 0.0)  # a count stays a count
+        try:
+            self.schema.check_holds(column, moved)
+        except SchemaError as error:
+            raise InterventionError(f"do on {column!r}, Shift({delta!r}): {error}") from None
+        return moved
 
     def _policy(self, node: str, column: str, now: Columns, policy: Any) -> np.ndarray:
         below = {node, *self.graph.descendants(node)}

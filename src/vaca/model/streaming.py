@@ -15,6 +15,7 @@ from vaca.errors import SupportWarning, VacaError, did_you_mean
 from vaca.model.answers import CounterfactualFrame
 from vaca.model.causal_model import CausalModel
 from vaca.model.intervention import Intervention, Shift
+from vaca.table.dtypes import LARGEST_EXACT
 from vaca.table.files import TableReader, TableWriter
 
 __all__ = ["Streamed", "counterfactual_chunks", "sample_chunks", "stream_counterfactuals"]
@@ -149,7 +150,8 @@ def counterfactual_chunks(
     intervened = [c for node in intervention.nodes for c in model.graph.columns(node)]
     base = np.random.SeedSequence().generate_state(1)[0] if seed is None else seed
     size = max(1, chunk // (draws or 1))
-    for number, facts in enumerate(reader.chunks(size)):
+    for number, piece in enumerate(reader.chunks(size)):
+        facts = _steady(piece, model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SupportWarning)  # told once, at the end
             answer = model.counterfactual(
@@ -169,6 +171,19 @@ def counterfactual_chunks(
             frame = pd.concat([kept.reset_index(drop=True), frame.reset_index(drop=True)], axis=1)
         tally.rows += len(facts)
         yield len(facts), frame
+
+
+def _steady(facts: pd.DataFrame, model: CausalModel) -> pd.DataFrame:
+    """A piece of a CSV file in which all happen to be whole is no reason for another dtype."""
+    whole = {
+        name: float
+        for name, column in model.schema_.items()
+        if column.dtype == "float64"
+        and pd.api.types.is_integer_dtype(facts[name])
+        and not column.discrete
+        and facts[name].abs().max() <= LARGEST_EXACT
+    }
+    return facts.astype(whole) if whole else facts
 
 
 def sample_chunks(

@@ -9,7 +9,8 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from vaca.errors import SchemaError, did_you_mean
+from vaca.errors import SchemaError, did_you_mean, shorten
+from vaca.table.dtypes import LARGEST_EXACT, dtype_range, number_array, read_dtype
 
 Kind = Literal["continuous", "binary", "categorical", "ordinal", "count"]
 KINDS: tuple[Kind, ...] = ("continuous", "binary", "categorical", "ordinal", "count")
@@ -46,6 +47,14 @@ class Column:
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
             raise SchemaError(f"unknown kind {self.kind!r}; {did_you_mean(self.kind, KINDS)}")
+        object.__setattr__(self, "levels", tuple(plain(self.levels)))
+        for level in self.levels:
+            # What JSON and TOML can write and give back; NaN is a missing value and no level.
+            if not isinstance(level, (str, int, float)) or level != level:
+                raise SchemaError(
+                    f"a level is a text, a number or a truth value; got {shorten(level)} "
+                    f"({type(level).__name__}). Turn the column into text or numbers first"
+                )
         if self.discrete and not self.levels:
             raise SchemaError(f"a {self.kind} column needs its levels")
         if self.kind == "binary" and len(self.levels) > 2:
@@ -54,13 +63,7 @@ class Column:
                 "Use 'categorical' or 'ordinal'"
             )
         if len(set(self.levels)) < len(self.levels):
-            raise SchemaError(f"levels are listed twice: {list(self.levels)}")
-        for level in self.levels:
-            if not isinstance(level, (str, int, float)):  # what JSON and TOML can write
-                raise SchemaError(
-                    f"a level is a text, a number or a truth value; got {level!r} "
-                    f"({type(level).__name__}). Turn the column into text or numbers first"
-                )
+            raise SchemaError(f"levels are listed twice: {shorten(list(self.levels))}")
 
     @property
     def discrete(self) -> bool:
@@ -88,14 +91,16 @@ class Column:
             number = float(value)
         except (TypeError, ValueError):
             raise SchemaError(
-                f"{name!r} is {self.kind}: a number is needed, got {value!r}"
+                f"{name!r} is {self.kind}: a number is needed, got {shorten(value)}"
             ) from None
         except OverflowError:
             raise SchemaError(f"{name!r}: the number is too large to compute with") from None
         if not np.isfinite(number):
-            raise SchemaError(f"{name!r} needs a finite number; got {value!r}")
+            raise SchemaError(f"{name!r} needs a finite number; got {shorten(value)}")
         if self.kind == "count" and (number < 0 or number != round(number)):
-            raise SchemaError(f"{name!r} is a count: a whole number >= 0 is needed, got {value!r}")
+            raise SchemaError(
+                f"{name!r} is a count: a whole number >= 0 is needed, got {shorten(value)}"
+            )
         return number
 
     def _code(self, name: str, value: Any) -> int:
@@ -115,7 +120,7 @@ class Column:
                 if same or (number is not None and not isinstance(level, str) and level == number):
                     return code
         raise SchemaError(
-            f"{value!r} is not a level of {name!r}; {did_you_mean(value, self.levels)}"
+            f"{shorten(value)} is not a level of {name!r}; {did_you_mean(value, self.levels)}"
         )
 
     def decode(self, values: np.ndarray) -> Any:
@@ -129,17 +134,18 @@ class Column:
                 )
             dtype = None if self.numeric_levels else object
             levels = np.asarray(self.levels, dtype=dtype)
-            return pd.Series(levels.take(np.asarray(values))).astype(self.dtype).array
-        array = np.asarray(values, dtype=float)
-        dtype = pd.api.types.pandas_dtype(self.dtype)
-        if self.dtype == "float64":
-            return array
-        if pd.api.types.is_integer_dtype(dtype):
-            limits = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
-            # The largest float that is not above the largest integer, and likewise below.
-            low, high = float(limits.min), float(np.nextafter(float(limits.max), 0.0))
-            array = np.clip(np.rint(array), low, min(high, float(limits.max)))
-        return pd.Series(array).astype(dtype).array
+            return pd.Series(levels.take(np.asarray(values))).astype(read_dtype(self.dtype)).array
+        return number_array(np.asarray(values, dtype=float), self.dtype)
+
+    def check_holds(self, name: str, values: np.ndarray) -> None:
+        """Refuse numbers that the column's dtype cannot hold exactly, such as 300 in an int8."""
+        low, high = (-np.inf, np.inf) if self.discrete else dtype_range(self.dtype)
+        wrong = values[(values < low) | (values > high)]
+        if len(wrong):
+            raise SchemaError(
+                f"{wrong[0]:.17g} does not fit in {name!r}: a column of {self.dtype} holds "
+                f"{low:.17g} to {high:.17g}" + (" exactly" if abs(high) == LARGEST_EXACT else "")
+            )
 
 
 def _as_number(text: str) -> float | None:

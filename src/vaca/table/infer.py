@@ -12,6 +12,7 @@ import pandas as pd
 
 from vaca.errors import SchemaError, VacaWarning, did_you_mean
 from vaca.table.column import KINDS, Column, Kind, check_finite, plain
+from vaca.table.dtypes import dtype_name
 
 #: Whole numbers with at most this many distinct values are taken for category codes.
 FEW_VALUES = 10
@@ -127,10 +128,3 @@ def _warn_constant(name: str, value: Any) -> None:
         VacaWarning,
         stacklevel=2,
     )
-
-
-def dtype_name(series: pd.Series) -> str:
-    """The dtype to give back, as text."""
-    if isinstance(series.dtype, pd.CategoricalDtype):
-        return "ordered category" if series.dtype.ordered else "category"
-    return str(series.dtype)

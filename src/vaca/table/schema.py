@@ -13,7 +13,8 @@ import pandas as pd
 from vaca.errors import SchemaError, VacaWarning, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.table.column import KINDS, Column, Kind
-from vaca.table.infer import dtype_name, infer_column
+from vaca.table.dtypes import dtype_name
+from vaca.table.infer import infer_column
 
 __all__ = ["KINDS", "Column", "Columns", "Kind", "Schema", "as_frame"]
 
@@ -143,6 +144,10 @@ class Schema(Mapping[str, Column]):
     def encode_value(self, name: str, value: Any) -> float | int:
         """One value of a column, encoded; text is also matched with numeric levels ("1" is 1)."""
         return self[name].encode_value(name, value)
+
+    def check_holds(self, name: str, values: np.ndarray) -> None:
+        """Refuse numbers that the column's dtype cannot hold exactly."""
+        self[name].check_holds(name, values)
 
     def decode(self, columns: Mapping[str, np.ndarray], index: Any = None) -> pd.DataFrame:
         """A DataFrame in the user's units, dtypes, level names and column order."""

@@ -100,7 +100,13 @@ class TableWriter:
         else:
             import pyarrow as pa
 
-            table = pa.Table.from_pandas(frame, schema=self._schema, preserve_index=False)
+            try:
+                table = pa.Table.from_pandas(frame, schema=self._schema, preserve_index=False)
+            except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+                raise VacaError(
+                    f"{self.path}: rows {self.rows} on do not have the types of those before: "
+                    f"{' '.join(str(error).split())}. Give the column one type, or write .csv"
+                ) from None
             if self._file is None:
                 self._schema = table.schema
                 self._file = self._start(table.schema)
