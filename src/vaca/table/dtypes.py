@@ -59,7 +59,7 @@ def dtype_range(name: str) -> tuple[float, float]:
     if pd.api.types.is_integer_dtype(dtype):
         info = np.iinfo(bits)
         return max(float(info.min), -LARGEST_EXACT), min(float(info.max), LARGEST_EXACT)
-    arrow = getattr(dtype, "pyarrow_dtype", None)
+    arrow: Any = getattr(dtype, "pyarrow_dtype", None)
     if hasattr(arrow, "scale"):
         largest = 10.0 ** (arrow.precision - arrow.scale) * (1 - 1e-15)
         return -largest, largest
