@@ -10,6 +10,7 @@ import pandas as pd
 
 from vaca.errors import VacaError, VacaWarning
 from vaca.model.causal_model import CausalModel
+from vaca.model.effects import score
 
 __all__ = ["other_engine"]
 
@@ -43,7 +44,8 @@ def other_engine(model: CausalModel, data: pd.DataFrame, *, seed: int = 0) -> pd
             return pd.DataFrame()
     table = []
     for a, b in zip(mine, theirs, strict=True):
-        spread = float(np.std(model._score(rows[a.outcome], a.outcome, a.level))) or 1.0
+        values = model.schema_.encode_column(a.outcome, rows[a.outcome])
+        spread = float(np.std(score(model.schema_, a.outcome, a.level, values))) or 1.0
         table.append(
             {
                 "effect": str(a).partition(":")[0],
