@@ -12,6 +12,8 @@ Student's t distribution with K degrees of freedom.
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -217,6 +219,7 @@ def chosen_rows(rows: pd.DataFrame, among: Mapping[str, Any] | str, schema: Sche
     (array([False,  True]), array([ True,  True]))
     """
     if isinstance(among, str):
+        _check_condition(among)
         try:
             found = rows.eval(among, local_dict={}, global_dict={})
         except Exception as error:  # pandas raises many kinds
@@ -225,7 +228,7 @@ def chosen_rows(rows: pd.DataFrame, among: Mapping[str, Any] | str, schema: Sche
                 f"'age > 40' with columns of: {', '.join(map(str, rows.columns))}"
             ) from None
         if not isinstance(found, pd.Series) or not pd.api.types.is_bool_dtype(found.dtype):
-            raise VacaError(f"among: {among!r} is no condition; write it like 'age > 40'")
+            raise VacaError(f"among: {among!r} is not a condition; write it like 'age > 40'")
         return found.to_numpy(dtype=bool)
     mask = np.ones(len(rows), dtype=bool)
     for name, value in among.items():
@@ -237,6 +240,31 @@ def chosen_rows(rows: pd.DataFrame, among: Mapping[str, Any] | str, schema: Sche
         else:
             mask &= (rows[name] == value).to_numpy(dtype=bool)
     return mask
+
+
+#: What a condition may be made of: names, values, comparisons, arithmetic. No calls, no attributes.
+_CONDITION = (
+    ast.Expression, ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Name, ast.Constant,
+    ast.List, ast.Tuple, ast.Load, ast.boolop, ast.unaryop, ast.operator, ast.cmpop,
+)  # fmt: skip
+
+
+def _check_condition(text: str) -> None:
+    """A condition may come from a file or a page: it must not be able to run anything.
+
+    >>> _check_condition("age > 40 and sex == 'f'")
+    >>> _check_condition("age.to_csv('x')")
+    Traceback (most recent call last):
+    vaca.errors.VacaError: among: "age.to_csv('x')" is not a condition; write it like 'age > 40'
+    """
+    try:
+        # Names with spaces stand between backticks, as in DataFrame.query.
+        tree = ast.parse(re.sub(r"`[^`]*`", "column", text).strip(), mode="eval")
+        allowed = all(isinstance(node, _CONDITION) for node in ast.walk(tree))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        allowed = False
+    if not allowed or "@" in text:
+        raise VacaError(f"among: {text!r} is not a condition; write it like 'age > 40'")
 
 
 def _groups(rows: pd.DataFrame, by: str | Sequence[str], schema: Schema) -> dict[str, np.ndarray]:

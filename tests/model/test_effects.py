@@ -13,6 +13,7 @@ from scipy.stats import uniform
 import vaca
 from vaca.errors import SupportWarning, VacaError
 from vaca.model.answers import Effect
+from vaca.model.effects import chosen_rows
 from vaca.scm import Bernoulli, Normal
 
 GRAPH = vaca.CausalGraph.from_edges([("age", "treat"), ("age", "y"), ("treat", "y")])
@@ -266,3 +267,32 @@ def test_the_command_asks_among_and_by(model, tmp_path):
     assert list(table["group"]) == [0, 1]
     expected = model.effect("y", DO, NOT, by="treat", among="age > 0")
     np.testing.assert_allclose(table["effect"], expected["effect"])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "x.to_csv('stolen.csv')",
+        "__import__('os').system('true')",
+        "(lambda: True)()",
+        "@x > 0",
+        "x.__class__",
+        "[y for y in x]",
+        "x > ",
+        "(" * 5000,
+        "x := 3",
+    ],
+)
+def test_a_condition_cannot_run_anything(text, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rows = pd.DataFrame({"x": [1.0, 2.0, 3.0], "y": [1.0, 2.0, 4.0]})
+    schema = vaca.Schema.infer(rows, vaca.CausalGraph.from_edges([("x", "y")]))
+    with pytest.raises(vaca.VacaError, match="among"):
+        chosen_rows(rows, text, schema)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_condition_may_name_columns_with_spaces():
+    rows = pd.DataFrame({"years of age": [30.0, 50.0], "y": [1.0, 2.0]})
+    schema = vaca.Schema.infer(rows, vaca.CausalGraph.from_edges([("years of age", "y")]))
+    assert chosen_rows(rows, "`years of age` > 40 and y < 3", schema).tolist() == [False, True]
