@@ -120,7 +120,7 @@ def test_effects_among_nobody_or_nothing(model):
         model.effect("y", DO, NOT, among={"agee": 1})
     with pytest.raises(VacaError, match="not a condition"):
         model.effect("y", DO, NOT, among="age >")
-    with pytest.raises(VacaError, match="no condition"):
+    with pytest.raises(VacaError, match="not a condition"):
         model.effect("y", DO, NOT, among="age + 1")
 
 
