@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from vaca.engines.additive_noise import AdditiveNoise
     from vaca.engines.carefl import CAREFL
     from vaca.engines.causal_flow import CausalFlow
+    from vaca.engines.composite import Composite
     from vaca.engines.ensemble import Ensemble
     from vaca.engines.multicvae import MultiCVAE
     from vaca.engines.persistence import load, save

@@ -115,7 +115,7 @@ def test_levels_that_never_occur_are_never_likely():
     for model in (
         Trees.classification(x, y, 5),
         Polynomial.blank(x, 1).classify(x, y, 5),
-        choose_classifier(x, y, 5, seed=0)[0],
+        choose_classifier(x, y, np.ones(len(y)), 5, seed=0)[0],
     ):
         p = np.exp(log_softmax(model(x), axis=1))
         assert p[:, [0, 2, 4]].max() < 1e-8
@@ -136,7 +136,7 @@ def test_the_suitable_regressor_is_chosen(truth, expected):
     rng = np.random.default_rng(0)
     x = rng.normal(size=(600, 2))
     y = truth(x) + 0.2 * rng.normal(size=600)
-    _, residuals, name = choose_regressor(x, y, seed=0)
+    _, residuals, name = choose_regressor(x, y, np.ones(len(y)), seed=0)
     assert name == expected
     assert residuals.std() == pytest.approx(0.2, abs=0.1)
 

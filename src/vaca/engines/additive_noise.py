@@ -8,6 +8,7 @@ discrete columns by a classifier with threshold or Gumbel-max noise; roots as ob
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -16,12 +17,14 @@ import pandas as pd
 from scipy.special import log_softmax
 
 from vaca.engines.columnwise import ColumnwiseEngine
-from vaca.engines.engine import RowWeights, refuse_weights
+from vaca.engines.engine import RowWeights
 from vaca.engines.predictors import (
     Predictor,
     choose_classifier,
     choose_regressor,
     from_arrays,
+    refit_classifier,
+    refit_regressor,
     to_arrays,
 )
 from vaca.graph.dag import CausalGraph
@@ -85,10 +88,10 @@ class AdditiveNoise(ColumnwiseEngine):
         checkpoint: str | Path | None,
         weights: RowWeights | None = None,
     ) -> None:
-        refuse_weights(self, weights)
         # Cross-validation holds out rows of its own, so all rows serve.
         rows = {c: np.concatenate([train[c], validation[c]]) for c in train}
         self.n_rows_ = len(next(iter(rows.values())))
+        w = np.ones(self.n_rows_) if weights is None else np.concatenate(weights)
         self._models: dict[str, Predictor] = {}
         self._residuals: dict[str, np.ndarray] = {}
         chosen: dict[str, str] = {}
@@ -97,14 +100,36 @@ class AdditiveNoise(ColumnwiseEngine):
             if self._discrete(column):
                 x = self._inputs(column, rows) if parents else np.zeros((len(y), 1))
                 levels = len(self.schema_.levels(column))
-                self._models[column], chosen[column] = choose_classifier(x, y, levels, self.seed)
+                self._models[column], chosen[column] = choose_classifier(x, y, w, levels, self.seed)
             elif parents:
                 x = self._inputs(column, rows)
-                model, residual, chosen[column] = choose_regressor(x, y, self.seed)
-                self._models[column], self._residuals[column] = model, residual
+                model, residual, chosen[column] = choose_regressor(x, y, w, self.seed)
+                self._models[column], self._residuals[column] = model, _even(residual, w)
             else:
-                self._residuals[column], chosen[column] = y.copy(), "as observed"
+                self._residuals[column], chosen[column] = _even(y, w), "as observed"
         self.mechanisms_ = pd.Series(chosen, name="mechanism")
+
+    def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> AdditiveNoise:
+        result = copy.copy(self)
+        result._models, result._residuals = {}, {}
+        for column, parents in self._parents.items():
+            y, name = train[column], self.mechanisms_[column]
+            if not parents and not self._discrete(column):
+                result._residuals[column] = _even(y, weights)
+                continue
+            x = self._inputs(column, train) if parents else np.zeros((len(y), 1))
+            model = self._models[column]
+            if self._discrete(column):
+                levels = len(self.schema_.levels(column))
+                result._models[column] = refit_classifier(model, name, x, y, weights, levels)
+            else:
+                result._models[column], residual = refit_regressor(
+                    model, name, x, y, weights, self.seed
+                )
+                result._residuals[column] = (
+                    self._residuals[column] if residual is None else _even(residual, weights)
+                )
+        return result
 
     def _inputs(self, column: str, x: Columns) -> np.ndarray:
         """Parents of a column as numbers (n, features); levels one-hot."""
@@ -178,3 +203,13 @@ class AdditiveNoise(ColumnwiseEngine):
         self._models = {column: from_arrays(arrays) for column, arrays in parts.items()}
         lines = bytes(state["mechanisms"]).decode().split("\n")
         self.mechanisms_ = pd.Series(dict(line.rsplit("\t", 1) for line in lines), name="mechanism")
+
+
+def _even(values: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """As many values of equal weight as there are, spread as the weighted ones are."""
+    if not np.ptp(w) > 0:
+        return values.copy()
+    order = np.argsort(values, kind="stable")
+    at = (np.arange(len(values)) + 0.5) / len(values)
+    place = np.searchsorted(np.cumsum(w[order]) / w.sum(), at)
+    return values[order][np.minimum(place, len(values) - 1)]

@@ -344,8 +344,8 @@ def refuse_weights(engine: Engine, weights: RowWeights | None) -> None:
     """For engines that cannot weigh rows."""
     if weights is not None:
         raise VacaError(
-            f"{type(engine).__name__} cannot use weights; engines that can: AdditiveNoise, "
-            "CausalFlow, VACA"
+            f"{type(engine).__name__} cannot use weights; engines that can: Composite, "
+            "AdditiveNoise, CausalFlow, VACA"
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
 from typing import TypeVar
 
@@ -30,6 +30,8 @@ MAX_BOOSTED_LEVELS = 12
 FOLDS = 3
 #: Of a spline, at quantiles of its input.
 KNOTS = 8
+#: Of what a tree finds, this much is taken: in regression and in classification.
+RATE, LEVEL_RATE = 0.06, 0.08
 
 L = TypeVar("L", bound="_Linear")
 
@@ -50,19 +52,21 @@ class _Linear(abc.ABC):
     def __call__(self, x: np.ndarray) -> np.ndarray:
         return self.design(x) @ self.weights + self.bias
 
-    def regress(self: L, x: np.ndarray, y: np.ndarray) -> L:
+    def regress(self: L, x: np.ndarray, y: np.ndarray, w: np.ndarray | None = None) -> L:
         """Ridge regression; its strength is chosen by leave-one-out."""
-        ridge = RidgeCV(alphas=np.logspace(-3, 3, 7)).fit(self.design(x), y)
+        ridge = RidgeCV(alphas=np.logspace(-3, 3, 7)).fit(self.design(x), y, unequal(w))
         self.weights = np.asarray(ridge.coef_, float).reshape(-1, 1)
         self.bias = np.atleast_1d(np.asarray(ridge.intercept_, float))
         return self
 
-    def classify(self: L, x: np.ndarray, y: np.ndarray, levels: int) -> L:
+    def classify(
+        self: L, x: np.ndarray, y: np.ndarray, levels: int, w: np.ndarray | None = None
+    ) -> L:
         """Logistic regression; levels that never occur get a very low score."""
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
-            logistic = LogisticRegression(max_iter=200).fit(self.design(x), y)
+            logistic = LogisticRegression(max_iter=200).fit(self.design(x), y, unequal(w))
         weights, bias = logistic.coef_.T, logistic.intercept_
         if len(logistic.classes_) == 2:  # scikit-learn keeps one score for two classes
             weights = np.concatenate([np.zeros_like(weights), weights], 1)
@@ -168,30 +172,74 @@ class Trees:
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         result = np.tile(self.bias, (len(x), 1))
-        rows = np.arange(len(x))
         for root, output, depth in zip(self.start, self.output, self.depth, strict=True):
-            at = np.full(len(x), root)
-            for _ in range(depth):  # leaves are their own successors
-                go_left = x[rows, self.feature[at]] <= self.threshold[at]
-                at = np.where(go_left, self.left[at], self.right[at])
-            result[:, output] += self.value[at]
+            result[:, output] += self.value[self._leaf(x, root, depth)]
         return result
 
     @classmethod
-    def regression(cls, x: np.ndarray, y: np.ndarray) -> Trees:
+    def regression(cls, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> Trees:
         """Histogram gradient boosting."""
         model = HistGradientBoostingRegressor(
-            max_iter=150, learning_rate=0.06, max_leaf_nodes=16, early_stopping=False
-        ).fit(x, y)
+            max_iter=150, learning_rate=RATE, max_leaf_nodes=16, early_stopping=False,
+            random_state=0,
+        ).fit(x, y, unequal(weights))  # fmt: skip
         return cls._read(model, np.array([0]), 1)
 
     @classmethod
-    def classification(cls, x: np.ndarray, y: np.ndarray, levels: int) -> Trees:
+    def classification(
+        cls, x: np.ndarray, y: np.ndarray, levels: int, weights: np.ndarray | None = None
+    ) -> Trees:
         """Histogram gradient boosting on the log-odds of the levels."""
         model = HistGradientBoostingClassifier(
-            max_iter=80, learning_rate=0.08, max_leaf_nodes=16, early_stopping=False
-        ).fit(x, y)
+            max_iter=80, learning_rate=LEVEL_RATE, max_leaf_nodes=16, early_stopping=False,
+            random_state=0,
+        ).fit(x, y, unequal(weights))  # fmt: skip
         return cls._read(model, model.classes_, levels)
+
+    def with_values(self, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> Trees:
+        """The same splits, with leaves that hold the means of weighted rows."""
+        value, bias = self.value.copy(), np.array([np.average(y, weights=w)])
+        left = y - bias
+        for root, depth in zip(self.start, self.depth, strict=True):
+            at = self._leaf(x, root, depth)
+            total = np.bincount(at, w, len(value))
+            mean = np.bincount(at, w * left, len(value)) / np.maximum(total, 1e-12)
+            value = np.where(total > 0, RATE * mean, value)
+            left = left - value[at]
+        return replace(self, value=value, bias=bias)
+
+    def with_level_values(self, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> Trees:
+        """The same splits, with leaves that hold Newton steps on the log-odds of weighted rows."""
+        levels, value, bias = len(self.bias), self.value.copy(), self.bias.copy()
+        pair = len(np.unique(self.output)) == 1  # two levels: one score is enough
+        share = np.bincount(y, w, levels) / w.sum()
+        known = np.flatnonzero(self.bias > -40.0)
+        if pair:
+            one = self.output[0]
+            bias[one] = np.log(max(share[one], 1e-9)) - np.log(max(1 - share[one], 1e-9))
+        else:
+            bias[known] = np.log(np.maximum(share[known], 1e-9))
+        score, first = np.tile(bias, (len(x), 1)), self.output[0]
+        p = np.empty_like(score)
+        for root, output, depth in zip(self.start, self.output, self.depth, strict=True):
+            if output == first:
+                p = np.exp(log_softmax(score, axis=1))
+            own = p[:, output]
+            at = self._leaf(x, root, depth)
+            steep = np.bincount(at, w * own * (1 - own), len(value))
+            slope = np.bincount(at, w * ((y == output) - own), len(value))
+            fresh = LEVEL_RATE * slope / np.maximum(steep, 1e-3)
+            value = np.where(np.bincount(at, w, len(value)) > 0, np.clip(fresh, -4, 4), value)
+            score[:, output] += value[at]
+        return replace(self, value=value, bias=bias)
+
+    def _leaf(self, x: np.ndarray, root: int, depth: int) -> np.ndarray:
+        """The leaf (n,) of every row in one tree."""
+        rows, at = np.arange(len(x)), np.full(len(x), root)
+        for _ in range(depth):  # leaves are their own successors
+            go_left = x[rows, self.feature[at]] <= self.threshold[at]
+            at = np.where(go_left, self.left[at], self.right[at])
+        return at
 
     @classmethod
     def _read(
@@ -247,70 +295,116 @@ class Corrected:
         return self.curves(x) + self.trees(x)
 
     @classmethod
-    def regression(cls, x: np.ndarray, y: np.ndarray) -> Corrected:
-        curves = Splines.blank(x).regress(x, y)
-        return cls(curves, Trees.regression(x, y - curves(x)[:, 0]))
+    def regression(cls, x: np.ndarray, y: np.ndarray, w: np.ndarray | None = None) -> Corrected:
+        curves = Splines.blank(x).regress(x, y, w)
+        return cls(curves, Trees.regression(x, y - curves(x)[:, 0], w))
 
 
 Predictor = Polynomial | Splines | Trees | Corrected
-Fit = Callable[[np.ndarray, np.ndarray], Predictor]
+Fit = Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]
 
 
-def choose_regressor(x: np.ndarray, y: np.ndarray, seed: int) -> tuple[Predictor, np.ndarray, str]:
-    """The regressor with the lowest cross-validated squared error.
+def _regressors(x: np.ndarray) -> dict[str, Fit]:
+    """Ways to fit a regressor to as many rows as these, simpler ones first."""
+    fits: dict[str, Fit] = {}
+    for degree in _degrees(x, 3):
+        fits[f"polynomial {degree}"] = lambda a, b, w, d=degree: Polynomial.blank(a, d).regress(
+            a, b, w
+        )
+    if len(x) >= 60:
+        fits["splines"] = lambda a, b, w: Splines.blank(a).regress(a, b, w)
+        fits["boosted trees"] = Trees.regression
+        fits["splines, then boosted trees"] = Corrected.regression
+    return fits
+
+
+def choose_regressor(
+    x: np.ndarray, y: np.ndarray, w: np.ndarray, seed: int
+) -> tuple[Predictor, np.ndarray, str]:
+    """The regressor with the lowest cross-validated squared error on weighted rows.
 
     Returns
     -------
     predictor, residuals (n,) on rows that the predictor had not seen, name
     """
-    fits: dict[str, Fit] = {}
-    for degree in _degrees(x, 3):
-        fits[f"polynomial {degree}"] = lambda a, b, d=degree: Polynomial.blank(a, d).regress(a, b)
-    if len(x) >= 60:
-        fits["splines"] = lambda a, b: Splines.blank(a).regress(a, b)
-        fits["boosted trees"] = Trees.regression
-        fits["splines, then boosted trees"] = Corrected.regression
+    fits = _regressors(x)
     best: tuple[float, str, np.ndarray] | None = None
     for name, fit in fits.items():
-        residual = np.empty(len(x))
-        for keep, out in _folds(len(x), seed):
-            residual[out] = y[out] - fit(x[keep], y[keep])(x[out])[:, 0]
-        score = float(np.mean(residual**2))
+        residual = _residuals(fit, x, y, w, seed)
+        score = float(np.average(residual**2, weights=w))
         # Simpler ones come first: a later one has to be clearly better.
         if best is None or score < 0.995 * best[0]:
             best = (score, name, residual)
     _, name, residual = best  # type: ignore[misc]  # there is always a polynomial of degree 1
-    return fits[name](x, y), residual, name
+    return fits[name](x, y, w), residual, name
+
+
+def refit_regressor(
+    model: Predictor, name: str, x: np.ndarray, y: np.ndarray, w: np.ndarray, seed: int
+) -> tuple[Predictor, np.ndarray | None]:
+    """The same kind of regressor for other weights; trees keep their splits.
+
+    Its residuals are those on rows that it had not seen; None where trees have seen all rows.
+    """
+    if isinstance(model, Trees):
+        return model.with_values(x, y, w), None
+    if isinstance(model, Corrected):
+        curves = Splines.blank(x).regress(x, y, w)
+        return Corrected(curves, model.trees.with_values(x, y - curves(x)[:, 0], w)), None
+    fit = _regressors(x)[name]
+    return fit(x, y, w), _residuals(fit, x, y, w, seed)
+
+
+def _residuals(fit: Fit, x: np.ndarray, y: np.ndarray, w: np.ndarray, seed: int) -> np.ndarray:
+    residual = np.empty(len(x))
+    for keep, out in _folds(len(x), seed):
+        residual[out] = y[out] - fit(x[keep], y[keep], w[keep])(x[out])[:, 0]
+    return residual
+
+
+def _classifiers(x: np.ndarray, y: np.ndarray, levels: int) -> dict[str, Fit]:
+    """Ways to fit a classifier to as many rows as these, simpler ones first."""
+    fits: dict[str, Fit] = {"frequencies": lambda a, b, w: _frequencies(a, b, w, levels)}
+    if len(np.unique(y)) < 2 or not np.ptp(x, axis=0).any():  # nothing to tell, or to tell it from
+        return fits
+    for degree in _degrees(x, 2):
+        fits[f"polynomial {degree}"] = lambda a, b, w, d=degree: Polynomial.blank(a, d).classify(
+            a, b, levels, w
+        )
+    if len(x) >= 60:
+        fits["splines"] = lambda a, b, w: Splines.blank(a).classify(a, b, levels, w)
+    if levels <= MAX_BOOSTED_LEVELS and len(x) >= 60:
+        fits["boosted trees"] = lambda a, b, w: Trees.classification(a, b, levels, w)
+    return fits
 
 
 def choose_classifier(
-    x: np.ndarray, y: np.ndarray, levels: int, seed: int
+    x: np.ndarray, y: np.ndarray, w: np.ndarray, levels: int, seed: int
 ) -> tuple[Predictor, str]:
     """The classifier with the lowest cross-validated log-loss; scores are unnormalised logs."""
-    fits: dict[str, Fit] = {"frequencies": lambda a, b: _frequencies(a, b, levels)}
-    for degree in _degrees(x, 2):
-        fits[f"polynomial {degree}"] = lambda a, b, d=degree: Polynomial.blank(a, d).classify(
-            a, b, levels
-        )
-    if len(x) >= 60:
-        fits["splines"] = lambda a, b: Splines.blank(a).classify(a, b, levels)
-    if levels <= MAX_BOOSTED_LEVELS and len(x) >= 60:
-        fits["boosted trees"] = lambda a, b: Trees.classification(a, b, levels)
-    if len(np.unique(y)) < 2 or not np.ptp(x, axis=0).any():  # nothing to tell, or to tell it from
-        fits = {"frequencies": fits["frequencies"]}
+    fits = _classifiers(x, y, levels)
     best: tuple[float, str] | None = None
     for name, fit in fits.items():
         losses = np.empty(len(x))
         for keep, out in _folds(len(x), seed):
             one_class = len(np.unique(y[keep])) < 2
-            model = (fits["frequencies"] if one_class else fit)(x[keep], y[keep])
+            model = (fits["frequencies"] if one_class else fit)(x[keep], y[keep], w[keep])
             log_p = log_softmax(model(x[out]), axis=1)
             losses[out] = -np.maximum(log_p[np.arange(len(out)), y[out]], -20.0)
-        score = float(losses.mean())
+        score = float(np.average(losses, weights=w))
         if best is None or score < best[0] - 1e-3:
             best = (score, name)
     _, name = best  # type: ignore[misc]  # there are always the frequencies
-    return fits[name](x, y), name
+    return fits[name](x, y, w), name
+
+
+def refit_classifier(
+    model: Predictor, name: str, x: np.ndarray, y: np.ndarray, w: np.ndarray, levels: int
+) -> Predictor:
+    """The same kind of classifier for other weights; trees keep their splits."""
+    if isinstance(model, Trees):
+        return model.with_level_values(x, y, w)
+    return _classifiers(x, y, levels)[name](x, y, w)
 
 
 def to_arrays(model: Predictor) -> dict[str, np.ndarray]:
@@ -334,9 +428,14 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> Predictor:
     return Trees(**arrays) if "threshold" in arrays else Polynomial(**arrays)
 
 
-def _frequencies(x: np.ndarray, y: np.ndarray, levels: int) -> Polynomial:
+def unequal(weights: np.ndarray | None) -> np.ndarray | None:
+    """Weights, unless they are all the same: bins are found much faster without."""
+    return weights if weights is not None and np.ptp(weights) > 0 else None
+
+
+def _frequencies(x: np.ndarray, y: np.ndarray, w: np.ndarray, levels: int) -> Polynomial:
     model = Polynomial.blank(x, 1)
-    counts = np.bincount(y, minlength=levels).astype(float)
+    counts = np.bincount(y, w, levels)
     model.bias = np.log(np.maximum(counts, 1e-9))
     model.weights = np.zeros((len(model.terms), levels))
     return model

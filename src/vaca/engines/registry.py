@@ -49,6 +49,7 @@ class Entry:
 
 #: By class name; strongest assumptions first, which is the order in which `auto` prefers them.
 ENGINES = {
+    "Composite": Entry("engines.composite", "composite"),
     "AdditiveNoise": Entry("engines.additive_noise", "additive", auto=True),
     "CausalFlow": Entry("engines.causal_flow", "flow", auto=True),
     "VACA": Entry("engines.vaca", "vaca", paper=True, auto=True),

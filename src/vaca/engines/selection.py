@@ -1,9 +1,10 @@
-r"""Choose an engine without knowing the truth: `vaca.auto`.
+r"""A fitted model without choosing an engine: `vaca.auto`.
 
-Engines are fitted to part of the rows and scored on the others. Likelihoods cannot be compared
-across engines, and a good observational fit can hide a model that ignores the parents. So all
-scores are distances between held-out rows and rows that an engine makes *under interventions whose
-answer the data hold*. With :math:`d` the squared MMD of `vaca.metrics.mmd`:
+By default it is a `Composite`, which chooses a mechanism for each column. Whole engines can compete
+instead: they are fitted to part of the rows and scored on the others. Likelihoods cannot be
+compared across engines, and a good observational fit can hide a model that ignores the parents. So
+all scores are distances between held-out rows and rows that an engine makes *under interventions
+whose answer the data hold*. With :math:`d` the squared MMD of `vaca.metrics.mmd`:
 
 - ``observational``: :math:`d` of the held-out rows and rows drawn from the engine;
 - ``mechanisms``: every node with its parents set to their held-out values. If no cause is missing
@@ -81,10 +82,12 @@ def auto(
     schema: Any = None,
     engines: Sequence[str | Engine] | None = None,
     seed: int = 0,
+    weights: Any = None,
+    refits: int = 8,
     time_budget: float | None = None,
     progress: bool | None = None,
 ) -> Any:
-    """Fit several engines and give back the one that answers best on held-out rows.
+    """Fit a model that needs no choice: each column gets the mechanism its rows speak for.
 
     Parameters
     ----------
@@ -93,20 +96,28 @@ def auto(
     schema : Schema or mapping, optional
         Kinds of columns; by default inferred from the data.
     engines : sequence of str or Engine, optional
-        Names ("CausalFlow", "AdditiveNoise", "CAREFL", "VACA", "MultiCVAE") or unfitted engines.
+        Let whole engines compete instead: names ("CausalFlow", "AdditiveNoise", "CAREFL", "VACA",
+        "MultiCVAE", "Composite") or unfitted engines. Of those that answer held-out questions
+        about as well as the best, the first is taken.
     seed : int
-        For the engines, the split and the scores.
+        For the model, the split and the scores.
+    weights : array or Series, optional
+        How many rows each row stands for.
+    refits : int
+        Fits under other weights, for intervals that cover the fit; engines of a contest that have
+        no quick refits go without.
     time_budget : float, optional
-        Seconds in all. Each engine gets an equal share of what is left; engines that would start
-        after the end are skipped. Without it every engine trains until its early stop.
+        Seconds in all. Each engine of a contest gets an equal share of what is left; engines that
+        would start after the end are skipped.
     progress : bool, optional
         Show a progress bar; by default only on a terminal.
 
     Returns
     -------
     Engine
-        Fitted to all rows (if the budget allows; else to three quarters of them), with the
-        comparison in ``auto_.leaderboard_``.
+        A fitted `Composite`; what was tried is in ``leaderboard_``. Of a contest its winner, fitted
+        to all rows (if the budget allows; else to three quarters of them), with the comparison in
+        ``auto_.leaderboard_``.
 
     Examples
     --------
@@ -115,13 +126,18 @@ def auto(
     >>> x1 = rng.normal(size=300)
     >>> df = pd.DataFrame({"x1": x1, "x2": 2 * x1 + rng.normal(size=300)})
     >>> graph = vaca.CausalGraph.from_edges([("x1", "x2")])
-    >>> flow = vaca.CausalFlow(graph, steps=50)
-    >>> model = vaca.auto(df, graph, engines=["AdditiveNoise", flow])
-    >>> sorted(model.auto_.leaderboard_.index)
-    ['AdditiveNoise', 'CausalFlow']
+    >>> vaca.auto(df, graph).columns_["mechanism"].to_dict()
+    {'x1': 'as observed', 'x2': 'linear'}
     """
     start = time.perf_counter()
     frame = as_frame(data)
+    if engines is None:
+        from vaca.engines.composite import Composite
+
+        model = Composite(graph, schema, seed=seed, time_budget=time_budget)
+        model.fit(frame, weights=weights, refits=refits, progress=progress)
+        model.auto_ = Selection(model.leaderboard_)
+        return model
     candidates = _candidates(engines, frame, graph, schema, seed)
     board, fitted = contest(
         frame, candidates, seed=seed, time_budget=time_budget, progress=progress
@@ -130,7 +146,10 @@ def auto(
     model = fitted[best]
     spent = time.perf_counter() - start
     if time_budget is None or spent + float(board.loc[best, "seconds"]) <= time_budget:
-        model = clone(candidates[best]).fit(frame, progress=False)
+        quick = type(model)._refit is not Engine._refit
+        model = clone(candidates[best]).fit(
+            frame, weights=weights, refits=refits if quick else 0, progress=False
+        )
     model.auto_ = Selection(board)
     return model
 
@@ -320,7 +339,7 @@ class _Space:
 
 
 def _candidates(
-    engines: Sequence[str | Engine] | None,
+    engines: Sequence[str | Engine],
     frame: pd.DataFrame,
     graph: CausalGraph,
     schema: Any,
@@ -328,7 +347,7 @@ def _candidates(
 ) -> dict[str, Engine]:
     known = engine_names(alone=True)
     result: dict[str, Engine] = {}
-    for given in engine_names(auto=True) if engines is None else engines:
+    for given in engines:
         if isinstance(given, str):
             family: Any = engine_class(given, among=known)
             made = family(graph, schema, seed=seed)

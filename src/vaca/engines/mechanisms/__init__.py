@@ -1,0 +1,1 @@
+"""Mechanisms of single columns, and the choice between them."""

@@ -1,0 +1,231 @@
+r"""Functions of the parents that are linear in a design matrix: lines, curves, products, surfaces.
+
+Curves are natural cubic splines: smooth between the data, straight beyond them. Their bends, and
+what the bends of two inputs make together, are penalised by their curvature; lines, steps between
+levels and plain products of two inputs are not, so nothing that a few rows speak for is shrunk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+__all__ = ["Design", "solve"]
+
+#: Designs with more terms than this, or than a third of the rows, are not tried.
+MAX_TERMS = 320
+#: Strengths of the penalty on bends that are tried.
+STRENGTHS = 10.0 ** np.arange(-7.0, 2.5, 0.75)
+#: On every coefficient, against collinear columns only.
+TINY = 1e-9
+_FIELDS = ("mean", "scale", "bent", "knots", "pairs", "depth")
+
+
+@dataclass
+class Design:
+    """A matrix of terms in standardised inputs: an intercept, the inputs, bends and products.
+
+    Parameters
+    ----------
+    mean, scale : ndarray (inputs,)
+    bent : ndarray (curves,)
+        Inputs that are bent.
+    knots : ndarray (curves, knots)
+        NaN after the last.
+    pairs : ndarray (pairs, 2)
+        Inputs that are multiplied.
+    depth : int array
+        0: products of inputs as they are; 1: also of one input and the bends of the other; 2: also
+        of the bends of both.
+    """
+
+    mean: np.ndarray
+    scale: np.ndarray
+    bent: np.ndarray
+    knots: np.ndarray
+    pairs: np.ndarray
+    depth: np.ndarray
+    _shapes: list[np.ndarray] = field(default_factory=list, init=False, repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        x: np.ndarray,
+        groups: Sequence[int],
+        *,
+        curves: bool = False,
+        depth: int | None = None,
+    ) -> Design:
+        """A design for the inputs ``x`` (n, inputs); inputs of one group are levels of one column.
+
+        ``depth``: None for no products, else see the class.
+        """
+        mean, scale = x.mean(0), x.std(0)
+        scale = np.where(scale > 1e-12 * (1.0 + np.abs(mean)), scale, 1.0)
+        z = (x - mean) / scale
+        found = [_knots(z[:, i]) if curves else np.zeros(0) for i in range(x.shape[1])]
+        bent = [i for i, k in enumerate(found) if len(k) >= 3]
+        width = max((len(found[i]) for i in bent), default=3)
+        knots = np.full((len(bent), width), np.nan)
+        for row, i in enumerate(bent):
+            knots[row, : len(found[i])] = found[i]
+        every = [(i, j) for i in range(x.shape[1]) for j in range(i) if groups[i] != groups[j]]
+        pairs = np.array([] if depth is None else every, dtype=np.int64).reshape(-1, 2)
+        return cls(mean, scale, np.array(bent, np.int64), knots, pairs, np.array([depth or 0]))
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        """The terms (n, terms) at inputs ``x``."""
+        z = np.clip((x - self.mean) / self.scale, -1e6, 1e6)
+        bends = self._bends(z)
+        parts = [np.ones((len(z), 1)), z, *bends.values()]
+        depth = int(self.depth[0])
+        for i, j in self.pairs:
+            parts.append((z[:, i] * z[:, j])[:, None])
+            if depth >= 1:
+                for one, other in ((i, j), (j, i)):
+                    if one in bends:
+                        parts.append(bends[one] * z[:, [other]])
+            if depth >= 2 and i in bends and j in bends:
+                both = bends[i][:, :, None] * bends[j][:, None, :]
+                parts.append(both.reshape(len(z), -1))
+        return np.concatenate(parts, axis=1)
+
+    def penalty(self) -> np.ndarray:
+        """What each term pays (terms,): nothing for lines, levels and plain products."""
+        sizes = self._sizes()
+        parts = [np.zeros(1 + len(self.mean)), *(np.ones(k) for k in sizes.values())]
+        depth = int(self.depth[0])
+        for i, j in self.pairs:
+            parts.append(np.zeros(1))
+            if depth >= 1:
+                parts += [np.ones(sizes[one]) for one in (i, j) if one in sizes]
+            if depth >= 2 and i in sizes and j in sizes:
+                parts.append(np.ones(sizes[i] * sizes[j]))
+        return np.concatenate(parts)
+
+    @property
+    def curves(self) -> bool:
+        """Whether an input is bent."""
+        return len(self.bent) > 0
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        """The design as named arrays; see `from_arrays`."""
+        return {name: getattr(self, name) for name in _FIELDS}
+
+    @classmethod
+    def from_arrays(cls, state: Mapping[str, np.ndarray]) -> Design:
+        """The design of `arrays`, which may stand among others."""
+        return cls(**{name: state[name] for name in _FIELDS})
+
+    def _sizes(self) -> dict[int, int]:
+        counts = np.isfinite(self.knots).sum(1) - 2
+        return {int(i): int(k) for i, k in zip(self.bent, counts, strict=True)}
+
+    def _bends(self, z: np.ndarray) -> dict[int, np.ndarray]:
+        """For every bent input its terms (n, knots - 2), scaled so that a unit has curvature 1."""
+        if len(self._shapes) != len(self.bent):
+            self._shapes = [_shape(row[np.isfinite(row)]) for row in self.knots]
+        result = {}
+        for i, row, shape in zip(self.bent, self.knots, self._shapes, strict=True):
+            result[int(i)] = _cubes(z[:, i], row[np.isfinite(row)]) @ shape
+        return result
+
+
+def _knots(z: np.ndarray) -> np.ndarray:
+    """Knots at quantiles of an input; few values have a knot each; two values have none."""
+    values = np.unique(z)
+    if len(values) <= 8:
+        return values if len(values) >= 3 else np.zeros(0)
+    count = 6 if len(z) < 300 else 8 if len(z) < 1500 else 12
+    ends = 0.02 if len(z) < 1500 else 0.01
+    knots = np.unique(np.quantile(z, np.linspace(ends, 1 - ends, count)))
+    keep = np.concatenate([[True], np.diff(knots) > 1e-3 * (knots[-1] - knots[0])])
+    return knots[keep] if keep.sum() >= 3 else np.zeros(0)
+
+
+def _cubes(z: np.ndarray, knots: np.ndarray) -> np.ndarray:
+    """Natural cubic splines without their straight part: (n, knots - 2)."""
+    cubes = np.maximum(z[:, None] - knots, 0.0) ** 3
+    bends = (cubes[:, :-1] - cubes[:, -1:]) / (knots[-1] - knots[:-1])
+    return bends[:, :-1] - bends[:, -1:]
+
+
+def _shape(knots: np.ndarray) -> np.ndarray:
+    """The matrix that gives the splines unit curvature: the penalty becomes a sum of squares."""
+    at = np.linspace(knots[0], knots[-1], 400)
+    ramps = 6.0 * np.maximum(at[:, None] - knots, 0.0)
+    bends = (ramps[:, :-1] - ramps[:, -1:]) / (knots[-1] - knots[:-1])
+    second = bends[:, :-1] - bends[:, -1:]
+    curvature = second.T @ second * (at[1] - at[0])
+    values, vectors = np.linalg.eigh(curvature)
+    return vectors / np.sqrt(np.maximum(values, 1e-9 * values.max()))
+
+
+# ---------------------------------------------------------------------- least squares
+
+
+@dataclass
+class Sums:
+    """What least squares needs of some rows: sums that can be added and subtracted."""
+
+    gram: np.ndarray  # (terms, terms)
+    cross: np.ndarray  # (terms,)
+    square: float
+    weight: float
+
+    @classmethod
+    def of(cls, a: np.ndarray, y: np.ndarray, w: np.ndarray) -> Sums:
+        """Sums over rows of terms ``a``, targets and weights."""
+        b = a * w[:, None]
+        return cls(b.T @ a, b.T @ y, float(w @ y**2), float(w.sum()))
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(
+            self.gram + other.gram,
+            self.cross + other.cross,
+            self.square + other.square,
+            self.weight + other.weight,
+        )
+
+    def __sub__(self, other: Sums) -> Sums:
+        return Sums(
+            self.gram - other.gram,
+            self.cross - other.cross,
+            self.square - other.square,
+            self.weight - other.weight,
+        )
+
+
+def solve(sums: Sums, penalty: np.ndarray, strength: float | None) -> tuple[np.ndarray, float]:
+    """Coefficients of penalised least squares, and the strength of the penalty.
+
+    Without a strength it is chosen by generalised cross-validation.
+    """
+    gram, cross = sums.gram / sums.weight, sums.cross / sums.weight
+    ridge = TINY * max(1.0, float(np.diag(gram).max())) * np.ones(len(cross))
+    ridge[0] = 0.0
+    if strength is not None or not penalty.any():
+        strength = strength or 0.0
+        return _coefficients(gram, cross, ridge + strength * penalty), strength
+    best, found = np.inf, (np.zeros(len(cross)), float(STRENGTHS[-1]))
+    n = sums.weight
+    for tried in STRENGTHS:
+        inverse = np.linalg.inv(gram + np.diag(ridge + tried * penalty))
+        beta = inverse @ cross
+        loss = sums.square / n - 2 * beta @ cross + beta @ gram @ beta
+        used = 1.3 * float(np.sum(inverse * gram))  # a little dearer than plain: fewer wiggles
+        if used < 0.9 * n:
+            score = max(loss, 1e-15) / (1.0 - used / n) ** 2
+            if score < best:
+                best, found = score, (beta, float(tried))
+    return found
+
+
+def _coefficients(gram: np.ndarray, cross: np.ndarray, ridge: np.ndarray) -> np.ndarray:
+    matrix = gram + np.diag(ridge)
+    try:
+        return np.linalg.solve(matrix, cross)
+    except np.linalg.LinAlgError:
+        return np.linalg.lstsq(matrix, cross, rcond=None)[0]

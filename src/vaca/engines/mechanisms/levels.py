@@ -1,0 +1,257 @@
+r"""Mechanisms of columns with levels: probabilities that are functions of the parents.
+
+.. math:: \log p(x_j = l \mid x_{pa(j)}) = f_l(x_{pa(j)}) - \log \sum_k e^{f_k(x_{pa(j)})}
+
+with :math:`f_l` lines, curves, surfaces or boosted trees. How noise picks a level is in
+`columnwise`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import solve_triangular
+from scipy.optimize import minimize
+from scipy.special import log_softmax
+
+from vaca.engines.mechanisms.designs import Design
+from vaca.engines.predictors import Trees
+
+__all__ = ["Levels", "LevelsRecipe", "fit_levels"]
+
+#: Prior precision of every coefficient of a standardised term: levels that a line separates.
+PRIOR = 0.02
+#: Prior precisions of bends that are tried.
+STRENGTHS = (0.03, 1.0, 30.0)
+#: Log-probabilities are not punished below this: a level that was never seen with such parents.
+FLOOR = -12.0
+
+
+@dataclass(frozen=True)
+class LevelsRecipe:
+    """What is to be fitted; ``design`` None: the same frequencies for all rows."""
+
+    curves: bool = False
+    depth: int | None = None
+    trees: bool = False
+    frequencies: bool = False
+
+    def words(self) -> str:
+        """What a person reads in the leaderboard."""
+        if self.frequencies:
+            return "frequencies"
+        if self.trees:
+            return "boosted trees"
+        names = {
+            (False, None): "linear", (False, 0): "linear with products",
+            (True, None): "curves", (True, 0): "curves with products",
+            (True, 1): "varying curves", (True, 2): "surfaces",
+        }  # fmt: skip
+        return f"logistic, {names[self.curves, self.depth]}"
+
+
+@dataclass
+class Levels:
+    """Fitted log-odds of levels."""
+
+    recipe: LevelsRecipe
+    levels: int
+    design: Design
+    beta: np.ndarray  # (terms, levels)
+    strength: float
+    trees: Trees | None
+
+    def log_levels(self, x: np.ndarray) -> np.ndarray:
+        """Log-probabilities (n, levels)."""
+        scores = self.design(x) @ self.beta if self.trees is None else self.trees(x)
+        return log_softmax(scores, axis=1)
+
+    def log_density(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        return self.log_levels(x)[np.arange(len(y)), y]
+
+    def refit(
+        self, x: np.ndarray, y: np.ndarray, w: np.ndarray, folds: np.ndarray, rng: Any
+    ) -> Levels:
+        """The same mechanism fitted to weighted rows; nothing is chosen anew."""
+        if self.trees is not None:
+            trees = self.trees.with_level_values(x, y, w)
+            return Levels(self.recipe, self.levels, self.design, self.beta, 0.0, trees)
+        terms = self.design(x)
+        penalty = self.design.penalty() * self.strength + PRIOR
+        beta = _logistic(terms, y, w, self.levels, penalty, self.beta)
+        return Levels(self.recipe, self.levels, self.design, beta, self.strength, None)
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        r, d = self.recipe, self.design
+        plan = [r.curves, -1 if r.depth is None else r.depth, r.trees, r.frequencies, self.levels]
+        state = {"plan": np.array(plan, np.int64), "beta": self.beta, **d.arrays()}
+        state["strength"] = np.array([self.strength])
+        if self.trees is not None:
+            state |= {f"trees.{k}": np.asarray(v) for k, v in vars(self.trees).items()}
+        return state
+
+    @classmethod
+    def from_arrays(cls, state: dict[str, np.ndarray]) -> Levels:
+        curves, depth, trees, frequencies, levels = (int(v) for v in state["plan"])
+        recipe = LevelsRecipe(
+            bool(curves), None if depth < 0 else depth, bool(trees), bool(frequencies)
+        )
+        design = Design.from_arrays(state)
+        own = {k[6:]: v for k, v in state.items() if k.startswith("trees.")}
+        made = Trees(**own) if own else None
+        return cls(recipe, levels, design, state["beta"], float(state["strength"][0]), made)
+
+
+def fit_levels(
+    recipe: LevelsRecipe,
+    x: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    folds: np.ndarray,
+    groups: Any,
+    levels: int,
+) -> tuple[Levels, np.ndarray]:
+    """Fit a mechanism; also the log-probability (n,) of each row by a fit that had not seen it."""
+    every = np.unique(folds)
+    if recipe.trees:
+        trees = Trees.classification(x, y, levels, w)
+        density = np.empty(len(y))
+        for k in every:
+            out = folds == k
+            if len(np.unique(y[~out])) < 2:
+                return Levels(recipe, levels, _blank(x), np.zeros((1, levels)), 0.0, trees), (
+                    np.full(len(y), -np.inf)
+                )
+            own = Trees.classification(x[~out], y[~out], levels, w[~out])
+            found = log_softmax(own(x[out]), axis=1)
+            density[out] = np.maximum(found[np.arange(out.sum()), y[out]], FLOOR)
+        return Levels(recipe, levels, _blank(x), np.zeros((1, levels)), 0.0, trees), density
+    if recipe.frequencies:
+        design = _blank(x)
+    else:
+        design = Design.build(x, groups, curves=recipe.curves, depth=recipe.depth)
+    a, penalised = design(x), design.penalty()
+    best: tuple[float, float, np.ndarray] | None = None
+    betas: dict[Any, np.ndarray] = {}
+    for strength in reversed(STRENGTHS) if penalised.any() else (0.0,):
+        penalty = penalised * strength + PRIOR
+        density = np.empty(len(y))
+        for k in every:
+            out = folds == k
+            betas[k] = _logistic(a[~out], y[~out], w[~out], levels, penalty, betas.get(k))
+            found = log_softmax(a[out] @ betas[k], axis=1)
+            density[out] = np.maximum(found[np.arange(out.sum()), y[out]], FLOOR)
+        score = float(np.average(density, weights=w))
+        if best is None or score > best[0]:
+            best = (score, strength, density)
+    _, strength, density = best  # type: ignore[misc]  # there is always one strength
+    start = betas[every[0]] if len(every) else None
+    beta = _logistic(a, y, w, levels, penalised * strength + PRIOR, start)
+    return Levels(recipe, levels, design, beta, strength, None), density
+
+
+def _blank(x: np.ndarray) -> Design:
+    """An intercept and nothing else: every input is multiplied by zero."""
+    f = x.shape[1]
+    return Design(
+        np.zeros(f), np.full(f, np.inf), np.zeros(0, np.int64), np.zeros((0, 3)),
+        np.zeros((0, 2), np.int64), np.array([0]),
+    )  # fmt: skip
+
+
+def _logistic(
+    a: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    levels: int,
+    penalty: np.ndarray,
+    start: np.ndarray | None,
+) -> np.ndarray:
+    """Coefficients (terms, levels) of penalised multinomial regression.
+
+    The first term is the intercept, and pays next to nothing.
+    """
+    penalty = penalty.copy()
+    penalty[0] = 1e-4
+    seen = np.flatnonzero(np.bincount(y, w, levels) > 0)
+    wide = np.zeros((a.shape[1], levels))
+    wide[0] = -50.0  # a level that never occurred
+    wide[0, seen] = 0.0
+    if len(seen) < 2:
+        return wide
+    code = np.full(levels, -1)
+    code[seen] = np.arange(len(seen))
+    first = None if start is None else start[:, seen] - start[:, seen].mean(1, keepdims=True)
+    if len(seen) == 2:
+        line = _binary(a, code[y], w, penalty, None if first is None else first[:, 1] - first[:, 0])
+        wide[:, seen] += np.stack([np.zeros_like(line), line], 1)
+    else:
+        wide[:, seen] += _multinomial(a, code[y], w, len(seen), penalty, first)
+    return wide
+
+
+def _binary(
+    a: np.ndarray, y: np.ndarray, w: np.ndarray, penalty: np.ndarray, start: np.ndarray | None
+) -> np.ndarray:
+    """Newton's method with halved steps."""
+
+    def loss(beta: np.ndarray) -> float:
+        f = a @ beta
+        return float(w @ (np.logaddexp(0.0, f) - y * f) + 0.5 * penalty @ beta**2)
+
+    beta = np.zeros(a.shape[1]) if start is None else start
+    value = loss(beta)
+    for _ in range(25):
+        p = 1.0 / (1.0 + np.exp(-np.clip(a @ beta, -500, 500)))
+        gradient = a.T @ (w * (p - y)) + penalty * beta
+        curvature = (a * (w * np.maximum(p * (1 - p), 1e-9))[:, None]).T @ a
+        step = np.linalg.solve(curvature + np.diag(penalty + 1e-9), gradient)
+        size = 1.0
+        while size > 1e-4:
+            trial = beta - size * step
+            fresh = loss(trial)
+            if fresh <= value + 1e-12:
+                break
+            size /= 2
+        else:
+            break
+        done = value - fresh < 1e-7 * (1.0 + abs(value))
+        beta, value = trial, fresh
+        if done:
+            break
+    return beta
+
+
+def _multinomial(
+    a: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    levels: int,
+    penalty: np.ndarray,
+    start: np.ndarray | None,
+) -> np.ndarray:
+    """L-BFGS in coordinates in which the terms are uncorrelated, so that few steps suffice."""
+    total = w.sum()
+    gram = (a * w[:, None]).T @ a / total + np.diag(4 * penalty / total + 1e-9)
+    root = np.linalg.cholesky(gram)
+    b = solve_triangular(root, a.T, lower=True).T
+    inverse = solve_triangular(root, np.eye(len(root)), lower=True)
+    size = inverse * penalty @ inverse.T / total  # the penalty in these coordinates
+    at = np.arange(len(y))
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        gamma = flat.reshape(-1, levels)
+        log_p = log_softmax(b @ gamma, axis=1)
+        cost = size @ gamma
+        value = -float(w @ log_p[at, y]) / total + 0.5 * float(np.sum(gamma * cost))
+        p = np.exp(log_p)
+        p[at, y] -= 1.0
+        return value, (b.T @ (p * w[:, None]) / total + cost).ravel()
+
+    first = np.zeros((a.shape[1], levels)) if start is None else root.T @ start
+    found = minimize(
+        loss, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 50, "ftol": 1e-6}
+    )
+    return inverse.T @ found.x.reshape(-1, levels)

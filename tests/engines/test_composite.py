@@ -1,0 +1,158 @@
+"""The default engine: every column gets the mechanism that its rows speak for."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vaca
+from vaca.engines.mechanisms.noise import NoiseCurve
+
+XY = vaca.CausalGraph.from_edges([("x", "y")])
+XWY = vaca.CausalGraph.from_edges([("x", "y"), ("w", "y")])
+
+
+def mechanism(y: np.ndarray, *causes: np.ndarray, **settings) -> tuple[vaca.Composite, str]:
+    """A model fitted to y and its causes, and the name of y's mechanism."""
+    frame = pd.DataFrame({**dict(zip("xw", causes, strict=False)), "y": y})
+    model = vaca.Composite(XY if len(causes) == 1 else XWY, **settings).fit(frame, progress=False)
+    return model, str(model.columns_.loc["y", "mechanism"])
+
+
+def test_each_column_gets_the_simplest_mechanism_that_fits() -> None:
+    rng = np.random.default_rng(1)
+    x, w, e = rng.normal(size=(3, 800))
+    assert mechanism(x + 0.5 * e, x)[1] == "linear"
+    assert mechanism(x + w + x * w + 0.5 * e, x, w)[1] == "linear with products"
+    assert mechanism(np.sin(2 * x) + 0.3 * e, x)[1].startswith("curves")
+    assert "spread" in mechanism(x + np.exp(0.7 * x) * e, x)[1]
+    assert mechanism(np.exp(x + 0.5 * e), x)[1] == "log: linear"
+    assert "trees" in mechanism(2.0 * (x > 0.3) * (w > -0.2) + 0.2 * e, x, w)[1]
+
+
+def test_the_leaderboard_says_what_was_tried() -> None:
+    rng = np.random.default_rng(1)
+    model, name = mechanism(rng.normal(size=200), rng.normal(size=200))
+    own = model.leaderboard_[model.leaderboard_["column"] == "y"]
+    assert list(own.columns) == ["column", "mechanism", "score", "se", "chosen"]
+    assert own["chosen"].sum() == 1
+    assert own["score"].is_monotonic_decreasing
+    assert name == "linear"
+    assert (own["score"] + own["se"] >= own["score"].iloc[0] - 0.02)[own["chosen"]].all()
+
+
+def test_families_can_be_left_out() -> None:
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=300)
+    _, name = mechanism(np.sin(2 * x), x, families=())
+    assert name == "linear"
+    with pytest.raises(vaca.VacaError, match="unknown family 'tree'"):
+        mechanism(x, x, families=("tree",))
+
+
+def test_outside_the_data_a_line_goes_on_and_a_product_stays_one() -> None:
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=1500)
+    w = x + 0.1 * rng.normal(size=1500)  # nearly tied: interventions lead where no row is
+    model, _ = mechanism(x * w + 0.1 * rng.normal(size=1500), x, w)
+    for value in (-1.5, 1.5):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", vaca.SupportWarning)
+            drawn = model.sample(500, do={"x": value, "w": 1.0}, seed=0)["y"].mean()
+        assert drawn == pytest.approx(value, abs=0.35)
+    model, _ = mechanism(2 * x + 0.5 * rng.normal(size=1500), x)
+    with pytest.warns(vaca.SupportWarning):
+        far = model.sample(500, do={"x": 10.0}, seed=0)["y"].mean()
+    assert far == pytest.approx(20, rel=0.05)
+
+
+def test_a_rare_treatment_is_not_shrunk() -> None:
+    rng = np.random.default_rng(0)
+    found = []
+    for _ in range(5):
+        x = (rng.random(1000) < 0.02).astype(float)
+        w = rng.normal(size=1000)
+        y = 2 * x + np.sin(w) + rng.normal(size=1000)
+        model, _ = mechanism(y, x, w)
+        least = np.linalg.lstsq(np.c_[x, np.ones(1000), w, np.sin(w)], y, rcond=None)[0][0]
+        found.append(model.effect("y", {"x": 1.0}, {"x": 0.0}, n=500).value - least)
+    assert abs(np.mean(found)) < 0.1
+
+
+def test_noise_that_is_not_normal_is_kept() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1500)
+    two = np.where(rng.random(1500) < 0.4, -2.0, 2.0) + 0.2 * rng.normal(size=1500)
+    model, _ = mechanism(x + two, x)
+    drawn = model.sample(4000, do={"x": 0.0}, seed=1)["y"]
+    assert (drawn.abs() < 1).mean() < 0.06
+    assert (drawn > 0).mean() == pytest.approx(0.6, abs=0.05)
+    # Heavy tails and an outlier: the effect is least squares' without them.
+    y = x + rng.standard_t(1.5, size=1500)
+    y[0] = 5000.0
+    model, _ = mechanism(y, x)
+    assert model.effect("y", {"x": 1.0}, {"x": 0.0}, n=500).value == pytest.approx(1, abs=0.15)
+
+
+def test_a_column_without_noise_is_a_function_of_its_causes() -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(2, 300))
+    model, _ = mechanism(2 * x - w, x, w)
+    drawn = model.sample(100, seed=0)
+    np.testing.assert_allclose(drawn["y"], 2 * drawn["x"] - drawn["w"], atol=1e-5)
+    frame = pd.DataFrame({"x": x, "w": w, "y": 2 * x - w})
+    moved = model.counterfactual(frame, {"x": 3.0})
+    np.testing.assert_allclose(moved["y"], 6 - w, atol=1e-5)
+
+
+def test_refits_are_of_the_same_mechanisms_under_other_weights() -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(2, 300))
+    frame = pd.DataFrame({"x": x, "w": w > 0, "y": x + (w > 0) + rng.normal(size=300)})
+    model = vaca.Composite(XWY).fit(frame, refits=8, progress=False)
+    values = [m.effect("y", {"x": 1.0}, {"x": 0.0}, n=200).value for m in (model, *model.refits_)]
+    # The standard error of a slope at n = 300 with unit noise is 0.058.
+    assert 0.02 < np.std(values[1:]) < 0.15
+    same = model._refit(model.rows_, np.ones(300), 0)
+    again = same.effect("y", {"x": 1.0}, {"x": 0.0}, n=200).value
+    assert again == pytest.approx(values[0], abs=1e-6)
+
+
+def test_weights_count_rows() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=200)
+    y = np.where(np.arange(200) < 100, 2.0, -1.0) * x + 0.1 * rng.normal(size=200)
+    frame = pd.DataFrame({"x": x, "y": y})
+    weights = np.where(np.arange(200) < 100, 1.0, 0.0)
+    model = vaca.Composite(XY).fit(frame, weights=weights, progress=False)
+    assert model.effect("y", {"x": 1.0}, {"x": 0.0}, n=100).value == pytest.approx(2, abs=0.1)
+
+
+def test_it_is_the_same_after_save_and_load(tmp_path) -> None:
+    scm = vaca.scms.load("adult")
+    frame = scm.sample(250, seed=0)
+    model = vaca.Composite(scm.graph, families=("curves", "products", "spread", "scales"))
+    model.fit(frame, refits=2, progress=False)
+    model.save(tmp_path / "m")
+    loaded = vaca.load(tmp_path / "m")
+    pd.testing.assert_frame_equal(loaded.sample(50, seed=1), model.sample(50, seed=1))
+    pd.testing.assert_frame_equal(loaded.leaderboard_, model.leaderboard_)
+    pd.testing.assert_series_equal(loaded.log_prob(frame), model.log_prob(frame))
+    mine, theirs = (m.refits_[1].sample(20, seed=1) for m in (model, loaded))
+    pd.testing.assert_frame_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("width", [np.inf, 0.35, 0.04])
+def test_a_curve_of_noise_is_increasing_and_its_density_sums_to_one(width: float) -> None:
+    rng = np.random.default_rng(0)
+    residual = rng.exponential(size=500) + 2.0 * (rng.random(500) < 0.3)
+    curve = NoiseCurve.fit(residual, width=width)
+    at = np.linspace(-8, 14, 20_001)
+    noise = curve.noise(at)
+    assert (np.diff(noise) > 0).all()
+    np.testing.assert_allclose(curve.residual(noise), at, atol=1e-9)
+    total = np.exp(curve.log_density(at)).sum() * (at[1] - at[0])
+    assert total == pytest.approx(1.0, abs=0.02)
