@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vaca.reproduction.checks import CHECKS
 from vaca.reproduction.experiment import Experiment
 from vaca.reproduction.generalisation import GENERALISATION
 from vaca.reproduction.paper import PAPER
@@ -9,4 +10,6 @@ from vaca.reproduction.studies import STUDIES
 
 __all__ = ["EXPERIMENTS"]
 
-EXPERIMENTS: dict[str, Experiment] = {e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION)}
+EXPERIMENTS: dict[str, Experiment] = {
+    e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS)
+}
