@@ -29,7 +29,7 @@ DRAWN, PLAIN_ROWS = 5000, 1000
 
 def graph_check_scores(run: Run) -> dict[str, Any]:
     """What the check says of a graph, and what is really wrong with it."""
-    from vaca.trust.check import check_graph
+    from vaca.trust.graph_check import check_graph
 
     truth = load_truth(run.scm)
     graph = edit_graph(truth.graph, run.graph)
@@ -87,7 +87,7 @@ def _seed(run: Run) -> int:
 
 
 def contradicted(truth: CausalModel, graph: CausalGraph) -> bool:
-    """Whether the true graph, hidden nodes and all, contradicts an independence of the given one."""
+    """Whether the true graph, hidden nodes and all, contradicts an independence of the graph."""
     from vaca.trust.independence import implied_pairs
 
     whole = truth.whole.graph if isinstance(truth, Marginal) else truth.graph
@@ -200,7 +200,7 @@ def _log_chance(scores: np.ndarray) -> np.ndarray:
     return log_softmax(scores, axis=1)
 
 
-# ---------------------------------------------------------------------- plain tests, to compare with
+# ---------------------------------------------------------------------- plain tests
 
 
 def plain_tests(

@@ -172,7 +172,7 @@ def _wrong_table(cases: list[dict[str, Any]]) -> Table:
             "harmful, contradicted",
             "harmless",
             "named first",
-        ),  # fmt: skip
+        ),
         rows=tuple(rows),
         names=2,
     )
