@@ -31,3 +31,11 @@ def _same_start_for_every_test() -> None:
 def pytest_collection_modifyitems(items):
     """Long tests first, so that no process is left alone with one at the end."""
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+@pytest.fixture(scope="session")
+def browser():
+    """One Chromium for all browser tests of a process; skipped, with a message, without one."""
+    from tests.browsing import launch
+
+    yield from launch()

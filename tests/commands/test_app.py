@@ -26,6 +26,7 @@ COMMANDS = [
     ["effect"],
     ["check"],
     ["report"],
+    ["explore"],
     ["audit"],
     ["scms"],
     ["graph"],

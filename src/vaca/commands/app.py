@@ -21,6 +21,7 @@ from vaca.commands import (
     counterfactual,
     do,
     effect,
+    explore,
     fit,
     graph,
     init,
@@ -52,6 +53,7 @@ app.command()(effect.effect)
 app.command()(audit.audit)
 app.command()(check.check)
 app.command()(report.report)
+app.command()(explore.explore)
 app.command()(scms.scms)
 app.add_typer(graph.app, name="graph")
 app.command()(reproduce.reproduce)

@@ -50,7 +50,7 @@ def plot_graph(
     for node in cut:
         graph.parents(node)  # an unknown node is an error that names it
     reached = {below for node in cut for below in graph.descendants(node)} - cut
-    places, routes = _layout(graph)
+    places, routes = layout(graph)
     columns = max(x for x, _ in places.values()) + 1
     heights = [y for _, y in places.values()] + [y for r in routes.values() for _, y in r]
     bottom, top = min(heights) - 0.5, max(heights) + 0.5
@@ -114,7 +114,7 @@ def plot_graph(
     return ax
 
 
-def _layout(
+def layout(
     graph: CausalGraph,
 ) -> tuple[dict[str, tuple[float, float]], dict[tuple[str, str], list[tuple[float, float]]]]:
     """Places of nodes, and the points that an edge over several layers passes through.
