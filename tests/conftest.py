@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import socket
+import subprocess
 import sys
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -26,6 +28,51 @@ def _same_start_for_every_test() -> None:
     """Networks made without a generator start alike in every run of a test."""
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
+
+
+@pytest.fixture
+def cluster(tmp_path):
+    """A scheduler and two workers, each a process of its own."""
+    pytest.importorskip("distributed")
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "OMP_NUM_THREADS": "1"}
+
+    def start(*arguments):
+        log = open(tmp_path / f"{len(processes)}.log", "w")
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:]],
+                env=env,
+                stdout=log,
+                stderr=log,
+                cwd=tmp_path,
+            )
+        )
+        log.close()
+        return processes[-1]
+
+    processes: list[subprocess.Popen] = []
+    start(
+        "dask_scheduler",
+        "--host",
+        "127.0.0.1",
+        "--port",
+        str(port),
+        "--no-dashboard",
+        "--no-jupyter",
+    )
+    worker = ("dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
+    workers = [start(*worker, "--name", name) for name in ("one", "two")]
+    try:
+        yield address, workers
+    finally:
+        for process in processes:
+            process.kill()
+        for process in processes:
+            process.wait()
 
 
 def pytest_collection_modifyitems(items):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -136,7 +135,7 @@ def test_execute_with_a_hidden_cause():
 def test_attempt_gives_the_traceback():
     result = attempt(small(config={"fail": True}).to_dict())
     assert result["error"] == "RuntimeError: made to fail"
-    assert "experiment_models.py" in result["traceback"]
+    assert "models.py" in result["traceback"]
 
 
 # ---------------------------------------------------------------------- local processes
@@ -221,51 +220,6 @@ def wait_until(condition, seconds=60):
 
 
 # ---------------------------------------------------------------------- a real cluster
-
-
-@pytest.fixture
-def cluster(tmp_path):
-    """A scheduler and two workers, each a process of its own."""
-    pytest.importorskip("distributed")
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    address = f"tcp://127.0.0.1:{port}"
-    env = {**os.environ, "PYTHONPATH": python_path(), "OMP_NUM_THREADS": "1"}
-
-    def start(*arguments):
-        log = open(tmp_path / f"{len(processes)}.log", "w")
-        processes.append(
-            subprocess.Popen(
-                [sys.executable, "-m", "distributed.cli." + arguments[0], *arguments[1:]],
-                env=env,
-                stdout=log,
-                stderr=log,
-                cwd=tmp_path,
-            )
-        )
-        log.close()
-        return processes[-1]
-
-    processes: list[subprocess.Popen] = []
-    start(
-        "dask_scheduler",
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--no-dashboard",
-        "--no-jupyter",
-    )
-    worker = ("dask_worker", address, "--nthreads", "1", "--no-nanny", "--no-dashboard")
-    workers = [start(*worker, "--name", name) for name in ("one", "two")]
-    try:
-        yield address, workers
-    finally:
-        for process in processes:
-            process.kill()
-        for process in processes:
-            process.wait()
 
 
 class KillOne(Watcher):

@@ -32,6 +32,7 @@ from vaca.engines.mechanisms.choosing import (
 from vaca.engines.mechanisms.levels import Levels
 from vaca.engines.mechanisms.numeric import Numeric
 from vaca.engines.mechanisms.roots import Root
+from vaca.engines.workers import each
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
@@ -126,15 +127,17 @@ class Composite(ColumnwiseEngine):
             rows, w = {c: v[keep] for c, v in rows.items()}, w[keep]
         self._mechanisms: dict[str, Mechanism] = {}
         boards = []
-        started = time.perf_counter()
-        with _bar(len(self._parents), progress) as show:
-            for column in self._parents:
+        bare = copy.copy(self)  # the rows go along once
+        bare.rows_, bare.weights_ = {}, None
+        half = None if self.time_budget is None else time.time() + 0.5 * self.time_budget
+        shared = (bare, rows, w, frozenset(families), half)
+        columns = list(self._parents)
+        with _bar(len(columns), progress) as show:
+            chosen = each(_choose_column, shared, columns, **self._where)
+            for column in columns:
                 show(column)
-                spent = time.perf_counter() - started
-                late = self.time_budget is not None and spent > 0.5 * self.time_budget
-                allowed = frozenset({"curves"} if late else families)
-                self._mechanisms[column], tried = self._choose(column, rows, w, allowed)
-                boards.append(_board(column, tried))
+                self._mechanisms[column], board = next(chosen)
+                boards.append(board)
         self._set_board(pd.concat(boards, ignore_index=True))
 
     def _choose(
@@ -270,6 +273,16 @@ class Composite(ColumnwiseEngine):
         self._mechanisms = {c: found[k] for k, c in enumerate(self._parents)}
         text = io.StringIO(bytes(state["leaderboard"]).decode())
         self._set_board(pd.read_json(text, orient="split", dtype={"column": str}))
+
+
+def _choose_column(
+    shared: tuple[Composite, Columns, np.ndarray, frozenset[str], float | None], column: str
+) -> tuple[Mechanism, pd.DataFrame]:
+    """A column's mechanism and its leaderboard; lines and curves only, if half the time is over."""
+    engine, rows, w, families, half = shared
+    late = half is not None and time.time() > half
+    mechanism, tried = engine._choose(column, rows, w, frozenset({"curves"}) if late else families)
+    return mechanism, _board(column, tried)
 
 
 def _board(column: str, tried: list[Trial]) -> pd.DataFrame:

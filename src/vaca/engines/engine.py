@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from vaca.checks import check_count
+from vaca.engines.workers import each
 from vaca.errors import NotFittedError, SchemaError, VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.answers import Effect
@@ -67,6 +70,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
     rows_: Columns
     weights_: np.ndarray | None = None
     refits_: Sequence[Engine] = ()
+    _where: Mapping[str, Any] = {}  # on which processes a fit is done
     history_: pd.DataFrame
 
     def fit(
@@ -76,6 +80,8 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         *,
         weights: Any = None,
         refits: int = 0,
+        jobs: int = 1,
+        cluster: str | None = None,
         progress: bool | None = None,
         checkpoint: str | Path | None = None,
     ) -> Any:
@@ -92,6 +98,11 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         refits : int
             So many more fits, each started from this one and fitted under random weights of the
             rows (a Bayesian bootstrap). With them, answers have intervals that cover the fit.
+        jobs : int
+            Local processes among which columns and refits are divided, by engines that can.
+        cluster : str, optional
+            Address of a Dask scheduler, such as "tcp://10.0.0.1:8786", to whose workers columns
+            and refits go instead. The answers are the same.
         progress : bool, optional
             Show a progress bar; by default only on a terminal.
         checkpoint : path, optional
@@ -130,6 +141,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
             else:
                 pair = (given, np.ones(_length(held_out)))
                 given = np.concatenate(pair)
+        self._where = {"jobs": check_count("jobs", jobs), "cluster": cluster}
         self.schema_, self.overlap_ = schema, overlap
         self.n_rows_ = _length(train)
         self.history_ = pd.DataFrame()
@@ -153,11 +165,9 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
     def _refits(self, rows: Columns, given: np.ndarray | None, count: int) -> list[Engine]:
         """Fits to the whole table under weights of a Bayesian bootstrap."""
         found: list[Engine] = []
-        n = _length(rows)
-        for k in range(count):
-            weights = np.random.default_rng([self.seed, k, 4]).standard_exponential(n)
-            weights = weights if given is None else weights * given
-            member = self._refit(rows, weights / weights.mean(), self.seed + 1 + k)
+        bare = copy(self)  # the rows go along once
+        bare.rows_, bare.weights_ = {}, None
+        for member in each(_one_refit, (bare, rows, given), range(count), **self._where):
             member.rows_, member.weights_, member.refits_ = self.rows_, self.weights_, ()
             found.append(member)
         return found
@@ -305,6 +315,14 @@ def _with_ranges(schema: Schema, frame: pd.DataFrame) -> Schema:
             column = replace(column, low=float(values.min()), high=float(values.max()))
         columns[name] = column
     return Schema(columns)
+
+
+def _one_refit(shared: tuple[Engine, Columns, np.ndarray | None], k: int) -> Engine:
+    """Refit number `k`, under weights of its own."""
+    engine, rows, given = shared
+    weights = np.random.default_rng([engine.seed, k, 4]).standard_exponential(_length(rows))
+    weights = weights if given is None else weights * given
+    return engine._refit(rows, weights / weights.mean(), engine.seed + 1 + k)
 
 
 def _check_refits(refits: int) -> int:
