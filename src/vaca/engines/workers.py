@@ -77,7 +77,8 @@ def _on_cluster(function: Any, shared: Any, pieces: Sequence[Any], address: str)
     except (OSError, ValueError) as error:
         raise VacaError(f"no Dask scheduler answers at {address}: {error}") from None
     with client:
-        (common,) = client.scatter([shared], broadcast=True, hash=False)
+        sent: Any = client.scatter([shared], broadcast=True, hash=False)
+        common = sent[0]
         futures = [
             client.submit(function, common, piece, pure=False, retries=RETRIES) for piece in pieces
         ]
