@@ -137,7 +137,7 @@ def audit(
     if predict is None:
         result.caveats.append(
             f"The {classifier} classifier ({learner}) was fitted on these very rows; it may treat "
-            "others differently."
+            f"others differently. {_read(source, sensitive, target, classifier)}"
         )
     say(result.summary())
     evidence: dict[str, Any] = {}
@@ -148,7 +148,7 @@ def audit(
         if target is not None:
             from vaca.fairness import readable_classifiers
 
-            for other in readable_classifiers(source.graph, sensitive):
+            for other in readable_classifiers(source.graph, sensitive, target):
                 if other not in compared and other != "fair-z":  # its features are one engine's own
                     compared[other] = _fit(source, table, sensitive, target, other, learner)
         by_engine = _engines(source, compared, table, sensitive, options)
@@ -188,6 +188,7 @@ def _fit(
             "to fit one here"
         )
     from vaca.fairness import make_classifier
+    from vaca.fairness.classifiers import features_for
 
     columns = list(model.schema_.columns)
     missing = [c for c in columns if c not in table.columns]
@@ -195,8 +196,28 @@ def _fit(
         raise VacaError(f"the table lacks the column {missing[0]!r} of the model's graph")
     if table[target].nunique() < 2:
         raise VacaError(f"--target {target}: everyone has the same outcome; nothing can be learned")
-    pipeline = make_classifier(classifier, model, sensitive, learner)  # type: ignore[arg-type]
+    pipeline = make_classifier(
+        classifier,  # type: ignore[arg-type]
+        model,
+        sensitive,
+        learner,  # type: ignore[arg-type]
+        target,
+    )
+    if not classifier.startswith("fair-z"):  # which reads a row's noise, from all its columns
+        columns = features_for(classifier, model.graph, sensitive, target)  # type: ignore[arg-type]
     return pipeline.fit(table[columns], table[target])
+
+
+def _read(model: CausalModel, sensitive: list[str], target: str | None, classifier: str) -> str:
+    """What a classifier that was fitted here saw, and what it did not."""
+    from vaca.fairness.classifiers import features_for, told_by
+
+    seen = features_for(classifier, model.graph, sensitive, target)  # type: ignore[arg-type]
+    hidden = told_by(model.graph, target)
+    text = f"It read {', '.join(seen)}"
+    if hidden:
+        text += f"; not {', '.join(hidden)}: the outcome, and what follows from it"
+    return text + "."
 
 
 def _load(text: str) -> Any:

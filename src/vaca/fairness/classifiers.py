@@ -73,7 +73,11 @@ class LatentFeatures(TransformerMixin, BaseEstimator):
     model : CausalModel
         Fitted already; the transformer does not fit it, and `clone` shares it.
     without : str or list of str, optional
-        Nodes (or columns, standing for their nodes) whose latent variables are left out.
+        Nodes (or columns, standing for their nodes) whose latent variables are left out: the
+        sensitive attribute.
+    target : str, optional
+        A column of the graph that is to be predicted: its latent variables, and those of all that
+        follows from it, are left out too.
     tolerance : float, optional
         Changes that are let through, in sds of the latent; None leaves the latents as they are.
         Features are then standardised, and should not be scaled again.
@@ -96,12 +100,14 @@ class LatentFeatures(TransformerMixin, BaseEstimator):
         model: CausalModel,
         without: str | Sequence[str] | None = None,
         *,
+        target: str | None = None,
         tolerance: float | None = None,
         draws: int = 50,
         seed: int = 0,
     ) -> None:
         self.model = model
         self.without = without
+        self.target = target
         self.tolerance = tolerance
         self.draws = draws
         self.seed = seed
@@ -121,7 +127,7 @@ class LatentFeatures(TransformerMixin, BaseEstimator):
         names = self.without or ()
         names = [names] if isinstance(names, str) else list(names)
         graph = self.model.graph
-        dropped = set()
+        dropped = {graph.node_of(c) for c in told_by(graph, self.target)}
         for name in names:
             if name not in graph and name not in graph.all_columns:
                 raise VacaError(
@@ -237,10 +243,26 @@ class BalancedSVM(ClassifierMixin, BaseEstimator):
         return self.calibrated_.predict_proba(X)
 
 
+def told_by(graph: CausalGraph, target: str | None) -> list[str]:
+    """The columns of the graph that tell the outcome: itself, and what follows from it.
+
+    >>> told_by(CausalGraph.from_edges([("pay", "loan"), ("loan", "house")]), "loan")
+    ['loan', 'house']
+    """
+    if target is None or target not in graph.all_columns:
+        return []
+    node = graph.node_of(target)
+    below = {node, *graph.descendants(node)}
+    return [c for c in graph.all_columns if graph.node_of(c) in below]
+
+
 def features_for(
-    classifier: ClassifierName, graph: CausalGraph, sensitive: str | Sequence[str]
+    classifier: ClassifierName,
+    graph: CausalGraph,
+    sensitive: str | Sequence[str],
+    target: str | None = None,
 ) -> list[str]:
-    """The columns that a classifier of the paper reads.
+    """The columns that a classifier of the paper reads; never its target or what follows from it.
 
     >>> graph = CausalGraph.from_edges([("sex", "income"), ("age", "income")])
     >>> features_for("unaware", graph, "sex"), features_for("fair-x", graph, "sex")
@@ -259,17 +281,19 @@ def features_for(
         raise VacaError(
             f"unknown classifier {classifier!r}; {did_you_mean(classifier, ALL_CLASSIFIERS)}"
         )
+    hidden |= set(told_by(graph, target))
     columns = [c for c in graph.all_columns if c not in hidden]
     if not columns:
+        every = " or ".join([*names, *([target] if target in graph.all_columns else [])])
         raise NothingToRead(
-            f"{classifier} has nothing to read: every column of the graph is {' or '.join(names)} "
-            "or an effect of it"
+            f"{classifier} has nothing to read: every column of the graph is {every} or an effect "
+            "of it"
         )
     return columns
 
 
 def readable_classifiers(
-    graph: CausalGraph, sensitive: str | Sequence[str]
+    graph: CausalGraph, sensitive: str | Sequence[str], target: str | None = None
 ) -> tuple[ClassifierName, ...]:
     """The paper's classifiers that have something to read.
 
@@ -279,7 +303,7 @@ def readable_classifiers(
     found: list[ClassifierName] = []
     for name in CLASSIFIERS:
         try:
-            features_for(name, graph, sensitive)
+            features_for(name, graph, sensitive, target)
         except NothingToRead:
             continue
         found.append(name)
@@ -291,6 +315,7 @@ def make_classifier(
     model: CausalModel,
     sensitive: str | Sequence[str],
     learner: LearnerName = "lr",
+    target: str | None = None,
 ) -> Pipeline:
     """An unfitted pipeline for one of the paper's classifiers; fit it on the columns of the graph.
 
@@ -302,6 +327,9 @@ def make_classifier(
     sensitive : str or list of str
     learner : {"lr", "svm"}
         Logistic regression or SVM, both with balanced class weights and defaults else.
+    target : str, optional
+        The column of the graph that is predicted, if it is one: the classifier does not see it, nor
+        what the graph puts downstream of it.
 
     Examples
     --------
@@ -319,14 +347,18 @@ def make_classifier(
         if learner == "svm"
         else LogisticRegression(class_weight="balanced", max_iter=1000)
     )
-    columns = features_for(classifier, model.graph, sensitive)
+    columns = features_for(classifier, model.graph, sensitive, target)
     steps: list[tuple[str, Any]]
     if classifier == "fair-z":
         # Deviates from the paper: the latents are steadied. As they are, those of discrete columns
         # tell a twin from the person about as well as the columns themselves.
-        steps = [("latent", LatentFeatures(model, without=sensitive, tolerance=TOLERANCE[learner]))]
+        latent = LatentFeatures(
+            model, without=sensitive, target=target, tolerance=TOLERANCE[learner]
+        )
+        steps = [("latent", latent)]
     elif classifier == "fair-z-plain":
-        steps = [("latent", LatentFeatures(model, without=sensitive)), ("scale", StandardScaler())]
+        latent = LatentFeatures(model, without=sensitive, target=target)
+        steps = [("latent", latent), ("scale", StandardScaler())]
     else:
         steps = [("columns", column_encoder(model.schema_, columns))]
     return Pipeline([*steps, (learner, last)])

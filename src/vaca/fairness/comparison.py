@@ -224,12 +224,14 @@ def frontier(
     x, z = as_frame(train)[columns], as_frame(test)[columns]
     y = (np.asarray(train_target) == positive).astype(int)
     truth = (np.asarray(test_target) == positive).astype(int)
+    # A classifier sees neither its target nor what follows from it.
+    target = getattr(train_target, "name", None)
     candidates: dict[str, tuple[str, Any]] = {
-        name: ("paper", make_classifier(name, model, sensitive, learner).fit(x, y))
-        for name in readable_classifiers(model.graph, sensitive)
+        name: ("paper", make_classifier(name, model, sensitive, learner, target).fit(x, y))
+        for name in readable_classifiers(model.graph, sensitive, target)
     }
     if mitigations:
-        for name, predict in _mitigations(model, x, y, sensitive).items():
+        for name, predict in _mitigations(model, x, y, sensitive, target).items():
             candidates[name] = ("fairlearn", predict)
     options = {"paths": False, "most_affected": 0, "seed": seed, **options}
     rows = {}
@@ -249,7 +251,11 @@ def frontier(
 
 
 def _mitigations(
-    model: CausalModel, x: pd.DataFrame, y: np.ndarray, sensitive: str | Sequence[str]
+    model: CausalModel,
+    x: pd.DataFrame,
+    y: np.ndarray,
+    sensitive: str | Sequence[str],
+    target: str | None,
 ) -> dict[str, Callable[[pd.DataFrame], np.ndarray]]:
     """Fairlearn's methods as functions of a frame."""
     from fairlearn.postprocessing import ThresholdOptimizer
@@ -261,7 +267,8 @@ def _mitigations(
         ExponentiatedGradient,
     )
 
-    encoder = column_encoder(model.schema_, features_for("full", model.graph, sensitive)).fit(x)
+    read = features_for("full", model.graph, sensitive, target)
+    encoder = column_encoder(model.schema_, read).fit(x)
     names = [str(c) for c in encoder.get_feature_names_out()]
     columns = sensitive_columns(
         model.graph, [sensitive] if isinstance(sensitive, str) else sensitive

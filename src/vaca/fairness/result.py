@@ -27,8 +27,8 @@ class AuditResult:
         uf, between 0 and 1: the average absolute gap between a person's predicted probability and
         the one their counterfactual twin gets.
     interval : (float, float)
-        Of `unfairness`: it covers which people were audited and the draws, not a wrong graph,
-        hidden causes or a badly fitted model.
+        Of `unfairness`: it covers which people were audited, the draws and, if `covers_fit`, the
+        fit; not a wrong graph or hidden causes.
     flips : float
         The share of people whose decision would have been the other one (on average over draws).
     per_person : DataFrame
@@ -64,6 +64,8 @@ class AuditResult:
     assumptions: pd.DataFrame
     caveats: list[str]
     settings: dict[str, Any] = field(default_factory=dict)
+    #: Whether intervals hold the uncertainty of the fit: for a model with refits or members.
+    covers_fit: bool = False
 
     @property
     def group_metrics(self) -> pd.DataFrame:
@@ -81,7 +83,9 @@ class AuditResult:
             + ("point counterfactuals" if s["draws"] is None else f"{s['draws']} draws each"),
             (
                 f"  unfairness (uf)   {self.unfairness:.4f}  "
-                f"({100 * s['level']:g} % interval {low:.4f} to {high:.4f})"
+                f"({100 * s['level']:g} % interval {low:.4f} to {high:.4f}"
+                + ("" if self.covers_fit else "; of the people alone, not of the fit")
+                + ")"
             ),
             (
                 f"    had {words} been another, the probability{answer} would differ by "

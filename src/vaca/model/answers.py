@@ -51,7 +51,7 @@ class CounterfactualFrame(pd.DataFrame):
             values = pd.Series(self[name].array)
             numeric = pd.api.types.is_numeric_dtype(values.dtype)
             if numeric and not pd.api.types.is_bool_dtype(values.dtype):
-                found = _spread_over_fits(values.to_numpy(dtype=float), row, turn, quantiles)
+                found = spread_over_fits(values.to_numpy(dtype=float), row, turn, quantiles)
                 result.update({(name, key): column for key, column in found.items()})
             else:
                 codes, levels = pd.factorize(values, use_na_sentinel=False)
@@ -76,7 +76,7 @@ class CounterfactualFrame(pd.DataFrame):
         return np.cumsum(new) - 1
 
 
-def _spread_over_fits(
+def spread_over_fits(
     values: np.ndarray, row: np.ndarray, turn: np.ndarray, quantiles: tuple[float, float]
 ) -> dict[str, np.ndarray]:
     r"""Mean, sd and quantiles of each row's draws, as one more fit might give them.

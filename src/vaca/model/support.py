@@ -31,7 +31,7 @@ RANGES = 10
 #: Of the rows of an answer: from this share on it is said.
 SHARE = 0.1
 #: A level that is so many times rarer for rows like one than overall is not to be had for it.
-RARER = 10
+RARER = 20
 #: Of an answer, so many rows are looked at.
 ROWS = 10_000
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vaca.reproduction.checks import CHECKS
+from vaca.reproduction.coverage import COVERAGE
 from vaca.reproduction.experiment import Experiment
 from vaca.reproduction.generalisation import GENERALISATION
 from vaca.reproduction.paper import PAPER
@@ -11,5 +11,5 @@ from vaca.reproduction.studies import STUDIES
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS)
+    e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION, COVERAGE)
 }
