@@ -13,6 +13,7 @@ import pandas as pd
 from sklearn.base import BaseEstimator
 
 from vaca.checks import check_count
+from vaca.engines.parameters import check_parameters
 from vaca.engines.workers import each
 from vaca.errors import NotFittedError, SchemaError, VacaError
 from vaca.graph.dag import CausalGraph
@@ -117,6 +118,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
                 f"graph must be a vaca.CausalGraph; got {type(self.graph).__name__}. Make one with "
                 "vaca.CausalGraph.from_edges([(cause, effect), ...])"
             )
+        check_parameters(self)
         frame = as_frame(data)
         if len(frame) < MIN_ROWS:
             raise SchemaError(

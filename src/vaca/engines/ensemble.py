@@ -193,9 +193,8 @@ class Ensemble(Engine):
     def noise(self, n: int, rng: np.random.Generator) -> Noise:
         """The noise of `n` rows; row i is dealt to member i mod K."""
         turn = np.arange(n) % len(self.members_)
-        parts = [
-            member.noise(int((turn == k).sum()), rng) for k, member in enumerate(self.members_)
-        ]
+        dealt = enumerate(self.members_[:n])  # fewer rows than members: the others have none
+        parts = [member.noise(int((turn == k).sum()), rng) for k, member in dealt]
         return {self._turn: turn, **interleave(parts, turn)}
 
     def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
@@ -209,7 +208,7 @@ class Ensemble(Engine):
         turn = np.arange(len(next(iter(x.values())))) % len(self.members_)
         parts = [
             member.abduct({c: v[turn == k] for c, v in x.items()}, rng)
-            for k, member in enumerate(self.members_)
+            for k, member in enumerate(self.members_[: len(turn)])
         ]
         return {self._turn: turn, **interleave(parts, turn)}
 
@@ -218,16 +217,15 @@ class Ensemble(Engine):
         if self._turn in u:
             turn = u[self._turn]
             rest = {key: values for key, values in u.items() if key != self._turn}
-            parts = []
-            for k, member in enumerate(self.members_):
-                mine = turn == k
-                parts.append(
-                    member.simulate(
-                        {key: v[mine] for key, v in rest.items()},
-                        {c: v[mine] for c, v in do.items()},
-                    )
+            present, place = np.unique(turn, return_inverse=True)
+            parts = [
+                self.members_[k].simulate(
+                    {key: v[turn == k] for key, v in rest.items()},
+                    {c: v[turn == k] for c, v in do.items()},
                 )
-            return interleave(parts, turn)
+                for k in present
+            ]
+            return interleave(parts, place)
         answers = []
         for k, member in enumerate(self.members_):
             prefix = f"{k}/"

@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
-import tempfile
+import stat
 from collections.abc import Mapping
 from copy import copy
 from pathlib import Path
@@ -14,22 +13,30 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from safetensors import SafetensorError
 from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 import vaca
+from vaca.checks import check_count, check_number
+from vaca.engines.bounded import Bounded
+from vaca.engines.parameters import check_parameters
 from vaca.engines.registry import ENGINES, engine_class
-from vaca.errors import NotFittedError, VacaError
+from vaca.errors import NotFittedError, VacaError, shorten
 from vaca.graph.dag import CausalGraph
+from vaca.graph.parts import check_depth
 from vaca.model.support import Overlap
+from vaca.table.atomic import recover, write_folder
+from vaca.table.column import GAP
+from vaca.table.dtypes import read_dtype
 from vaca.table.schema import Column, Schema
 
 if TYPE_CHECKING:
     from vaca.engines.engine import Engine
 
 #: Grows when the format changes so that older versions could not read it.
-FORMAT = 1
+FORMAT = 2
+#: Bytes. A history of a million epochs fits; more would only fill the memory.
+LARGEST_JSON = 2**28
 _JSON, _ARRAYS = "model.json", "arrays.safetensors"
 
 
@@ -45,6 +52,7 @@ def save(
     set; anything else there is left alone. `notes` are further text files for the folder, by name.
     """
     path = Path(path)
+    recover(path)
     name = type(model).__name__
     if name not in ENGINES:
         raise VacaError(f"a {name} cannot be saved; engines that can: {', '.join(ENGINES)}")
@@ -70,12 +78,14 @@ def save(
         "overlap": model.overlap_.to_dict(),
         "rows": model.n_rows_,
         "history": model.history_.to_dict(orient="list"),
-        "sha256": hashlib.sha256(arrays).hexdigest(),
     }
+    # As it will be read: keys are text, tuples are lists.
+    about = json.loads(_json(about))
+    about["sha256"] = _seal(about, arrays)
     files = {_ARRAYS: arrays, _JSON: json.dumps(about, indent=1).encode()}
     files.update({name: text.encode() for name, text in (notes or {}).items()})
     try:
-        _write_folder(path, files)
+        write_folder(path, files)
     except OSError as error:
         raise VacaError(
             f"{path} could not be saved: {error.strerror or error}; nothing was changed. Free some "
@@ -83,66 +93,164 @@ def save(
         ) from None
 
 
-def _write_folder(path: Path, files: Mapping[str, bytes]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = Path(tempfile.mkdtemp(prefix=f".{path.name}-", dir=path.parent))
-    try:
-        for name, content in files.items():
-            (fresh / name).write_bytes(content)
-        fresh.chmod(0o777 & ~_umask())
-        if not path.exists():
-            os.replace(fresh, path)
-            return
-        old = Path(tempfile.mkdtemp(prefix=f".{path.name}-old-", dir=path.parent))
-        os.replace(path, old)
-        try:
-            os.replace(fresh, path)
-        except OSError:
-            os.replace(old, path)
-            raise
-        shutil.rmtree(old)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
-
-
 def load(path: str | Path) -> Any:
-    """The fitted engine saved in the folder `path`."""
+    """The fitted engine saved in the folder `path`.
+
+    Whatever is in the folder, this gives a model or a `VacaError`, and runs nothing of it. What
+    decides an answer is covered by a checksum.
+    """
     path = Path(path)
+    recover(path)
     if not path.exists():
         raise VacaError(f"{path}: no such folder")
-    if not (path / _JSON).is_file():
-        raise VacaError(f"{path}: not a saved model (it has no {_JSON})")
+    about, arrays = _read(path)
     try:
-        about = json.loads((path / _JSON).read_text(encoding="utf-8"))
+        model = _build(about, load_arrays(arrays))
+        _try_out(model)
+    except VacaError as error:
+        raise VacaError(f"{path}: damaged or not of this version: {error}") from None
+    except Exception as error:  # whatever wrong values lead to, deep inside an engine
+        why = " ".join(f"{type(error).__name__}: {error}".split())
+        raise VacaError(f"{path}: damaged or not of this version ({why[:300]})") from None
+    return model
+
+
+def _read(path: Path) -> tuple[dict[str, Any], bytes]:
+    """The two files of a model, whose checksums fit them."""
+    if not path.is_dir():
+        raise VacaError(f"{path}: not a saved model; a model is a folder")
+    # Through one handle: a model that is replaced meanwhile is read whole, old or new.
+    folder = os.open(path, os.O_RDONLY) if os.open in os.supports_dir_fd else None
+    try:
+        text, arrays = (_read_file(path, folder, name) for name in (_JSON, _ARRAYS))
+    finally:
+        if folder is not None:
+            os.close(folder)
+    try:
+        check_depth(text.decode("utf-8"), "a model")
+        about = json.loads(text)
         version, engine = about["format"], about["engine"]
-    except (json.JSONDecodeError, UnicodeDecodeError, KeyError, TypeError):
+    except (ValueError, RecursionError, KeyError, TypeError):
         raise VacaError(f"{path / _JSON}: damaged, or not of a saved model") from None
-    if not isinstance(version, int) or version > FORMAT:
+    if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= FORMAT:
         raise VacaError(
-            f"{path}: saved by a newer vaca ({about.get('vaca', 'unknown')}, format {version}); "
-            f"this is {vaca.__version__}, which reads up to format {FORMAT}. Upgrade vaca"
+            f"{path}: saved by a newer vaca ({shorten(about.get('vaca'))}, format "
+            f"{shorten(version)}); this is {vaca.__version__}, which reads up to format {FORMAT}. "
+            "Upgrade vaca"
         )
-    if engine not in ENGINES:  # a file can name these classes and no others
-        raise VacaError(f"{path}: unknown engine {engine!r}; known: {', '.join(ENGINES)}")
-    if not (path / _ARRAYS).is_file():
-        raise VacaError(f"{path}: incomplete, {_ARRAYS} is missing; save the model again")
-    raw = (path / _ARRAYS).read_bytes()
-    if hashlib.sha256(raw).hexdigest() != about.get("sha256"):
-        raise VacaError(f"{path / _ARRAYS}: damaged (its checksum is wrong); save the model again")
+    if not isinstance(engine, str) or engine not in ENGINES:  # these classes and no others
+        raise VacaError(f"{path}: unknown engine {shorten(engine)}; known: {', '.join(ENGINES)}")
+    expected = _seal(about, arrays) if version > 1 else hashlib.sha256(arrays).hexdigest()
+    if expected != about.get("sha256"):
+        which = path if version > 1 else path / _ARRAYS
+        raise VacaError(f"{which}: damaged (its checksum is wrong); save the model again")
+    return about, arrays
+
+
+def _read_file(path: Path, folder: int | None, name: str) -> bytes:
+    place = name if folder is not None else path / name
+    # Not blocking, so that a pipe of that name is no trap.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        arrays = load_arrays(raw)
-        graph = CausalGraph.from_json(json.dumps(about["graph"]))
-        parameters = _restore_parameters(about["parameters"])
-        model: Any = engine_class(engine)(graph, **parameters)
-        model.schema_ = Schema.from_dict(about["schema"])
+        file = os.open(place, flags, dir_fd=folder)
+        with os.fdopen(file, "rb") as stream:
+            if not stat.S_ISREG(os.fstat(file).st_mode):
+                raise VacaError(f"{path / name}: not a file")
+            if name == _JSON and os.fstat(file).st_size > LARGEST_JSON:
+                raise VacaError(f"{path / name}: larger than that of any saved model")
+            return stream.read()
+    except FileNotFoundError:
+        problem = (
+            f"not a saved model (it has no {_JSON})"
+            if name == _JSON
+            else f"incomplete, {_ARRAYS} is missing; save the model again"
+        )
+        raise VacaError(f"{path}: {problem}") from None
+    except OSError as error:
+        raise VacaError(f"{path / name}: {error.strerror}") from None
+
+
+def _seal(about: Mapping[str, Any], arrays: bytes) -> str:
+    """A checksum over everything that decides an answer: all of model.json, and the arrays."""
+    rest = {key: value for key, value in about.items() if key != "sha256"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+    return hashlib.sha256(
+        hashlib.sha256(text).digest() + hashlib.sha256(arrays).digest()
+    ).hexdigest()
+
+
+def _build(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
+    graph = CausalGraph.from_json(json.dumps(about["graph"]))
+    schema = Schema.from_dict(about["schema"])
+    if set(schema) != set(graph.all_columns):
+        raise VacaError("its graph and its schema do not have the same columns")
+    _check_schema(schema)
+    with Bounded(arrays):
+        model: Any = engine_class(about["engine"])(
+            graph, **_restore_parameters(about["parameters"])
+        )
+        check_parameters(model)
+        model.schema_ = schema
         if "overlap" in about:  # not in models saved before there was one
-            model.overlap_ = Overlap.from_dict(about["overlap"])
-        model.n_rows_ = about["rows"]
+            model.overlap_ = _check_overlap(Overlap.from_dict(about["overlap"]), schema)
+        model.n_rows_ = check_count("rows", about["rows"], 0)
         model.history_ = pd.DataFrame(about["history"])
         _set_arrays(model, arrays)
-    except (SafetensorError, KeyError, TypeError) as error:
-        raise VacaError(f"{path}: damaged or not of this version ({error})") from None
+    _check_rows(model)
     return model
+
+
+def _check_schema(schema: Schema) -> None:
+    for name, column in schema.items():
+        if column.dtype not in ("category", "ordered category"):
+            read_dtype(column.dtype)
+        for end in (column.low, column.high):
+            if end is not None:
+                check_number(f"an end of the range of {shorten(name)}", end)
+        check_count(f"the missing values of {shorten(name)}", column.missing, 0)
+
+
+def _check_overlap(overlap: Overlap, schema: Schema) -> Overlap:
+    wrong = [
+        c for c, edges in overlap.edges.items() if edges.ndim != 1 or edges.dtype.kind not in "if"
+    ]
+    wrong += [c for c in overlap.edges if c not in schema]
+    wrong += [
+        pair
+        for pair, empty in overlap.unseen.items()
+        if empty.ndim != 2 or not {*pair} <= set(schema)
+    ]
+    if wrong:
+        raise VacaError(f"its overlap of {shorten(wrong[0])} cannot be used")
+    return overlap
+
+
+def _check_rows(model: Engine) -> None:
+    """Kept rows are numbers or codes of levels, as many in every column."""
+    sizes = {values.shape for values in model.rows_.values()}
+    if model.weights_ is not None:
+        sizes.add(model.weights_.shape)
+    if len(sizes) > 1 or any(len(size) != 1 for size in sizes):
+        raise VacaError("its rows are not as many in every column")
+    for name, values in model.rows_.items():
+        column = model.schema_[name]
+        codes = values.dtype.kind == "i" and values.min(initial=0) >= GAP
+        if column.discrete and not (codes and values.max(initial=0) < len(column.levels)):
+            raise VacaError(f"its rows of {shorten(name)} are not codes of its levels")
+        if not column.discrete and values.dtype.kind != "f":
+            raise VacaError(f"its rows of {shorten(name)} are not numbers")
+
+
+def _try_out(model: Any) -> None:
+    """Two rows, there and back, by every fit: parts that do not fit together show now."""
+    for fit in (model, *model.refits_):
+        with np.errstate(all="ignore"):
+            rows = fit.simulate(fit.noise(2, np.random.default_rng(0)), {})
+            fit.abduct({name: rows[name] for name in model.schema_})
+        for name, column in model.schema_.items():
+            if rows[name].shape != (2,):
+                raise VacaError(f"column {shorten(name)} has the shape {rows[name].shape}")
+            column.decode(rows[name])
 
 
 def _arrays(model: Engine) -> dict[str, np.ndarray]:
@@ -181,12 +289,6 @@ def _set_arrays(model: Engine, arrays: dict[str, np.ndarray]) -> None:
     model.refits_ = members
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
-
-
 def _plain_parameters(model: Engine) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
     parameters.pop("graph")
@@ -200,9 +302,18 @@ def _plain_parameters(model: Engine) -> dict[str, Any]:
                 for name, kind in given.items()
             }
         }
+    return json.loads(_json(parameters))
+
+
+def _json(values: Any) -> str:
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.generic | np.ndarray):
+            return value.tolist()
+        raise TypeError(f"{shorten(value)} is a {type(value).__name__}")
+
     try:
-        return json.loads(json.dumps(parameters))
-    except TypeError as error:
+        return json.dumps(values, default=plain)
+    except (TypeError, ValueError) as error:
         raise VacaError(f"a parameter of this model cannot be written as JSON: {error}") from None
 
 
@@ -213,7 +324,7 @@ def _restore_parameters(parameters: dict[str, Any]) -> dict[str, Any]:
         parameters["schema"] = Schema.from_dict(given["columns"])
     elif given:
         parameters["schema"] = {
-            name: Schema.from_dict({name: kind})[name] if isinstance(kind, dict) else kind
+            name: Schema.from_dict({name: kind})[name] if isinstance(kind, dict) else str(kind)
             for name, kind in given["kinds"].items()
         }
     return parameters

@@ -170,6 +170,11 @@ class Trees:
     depth: np.ndarray  # (trees,)
     bias: np.ndarray  # (outputs,)
 
+    def __post_init__(self) -> None:
+        # A file may say anything: a depth beyond the nodes would keep a question going for ever.
+        if len(self.depth) and not 0 <= self.depth.min() <= self.depth.max() <= len(self.left):
+            raise ValueError("a tree is deeper than it has nodes")
+
     def __call__(self, x: np.ndarray) -> np.ndarray:
         result = np.tile(self.bias, (len(x), 1))
         for root, output, depth in zip(self.start, self.output, self.depth, strict=True):

@@ -6,16 +6,12 @@ temporary name beside it, which is removed when something goes wrong.
 
 from __future__ import annotations
 
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from vaca.errors import VacaError
+from vaca.table.atomic import complete
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,30 +33,6 @@ def table_format(path: str | Path) -> str:
             f"{', '.join(FORMATS)}"
         )
     return suffix
-
-
-@contextmanager
-def complete(path: str | Path) -> Iterator[Path]:
-    """Give a temporary path for a file; it becomes `path` when the block ends without an error.
-
-    Whatever happens inside, `path` holds either what it held before or the whole new file.
-    """
-    path = Path(path)
-    folder = None
-    try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        part = folder / path.name
-        yield part
-        os.replace(part, path)
-    except OSError as error:
-        why = error.strerror or " ".join(str(error).split())
-        raise VacaError(
-            f"{path} could not be written: {why}; nothing was changed. "
-            "Free some space or choose another place"
-        ) from None
-    finally:
-        if folder is not None:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 class TableWriter:

@@ -1,0 +1,118 @@
+"""What the parameters of an engine may be: its signature says the type, the lists here the size."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import numbers
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from vaca.checks import check_count, check_number, check_seed
+from vaca.errors import VacaError, shorten
+
+if TYPE_CHECKING:
+    from vaca.engines.engine import Engine
+
+#: Whole numbers: smallest and largest. A network beyond the largest was not meant.
+WHOLE = {
+    "batch_size": (1, 10**9),
+    "bins": (2, 1_000),
+    "decoder_hidden": (1, 10_000),
+    "depth": (0, 100),
+    "embedding": (1, 10_000),
+    "encoder_hidden": (1, 10_000),
+    "encoder_hidden_layers": (0, 1_000),
+    "epochs": (1, 10**8),
+    "flows": (1, 1_000),
+    "hidden": (1, 10_000),
+    "hidden_layers": (0, 1_000),
+    "jobs": (1, 10_000),
+    "latent_dim": (1, 10_000),
+    "layers": (0, 1_000),
+    "map_steps": (1, 1_000),
+    "members": (1, 1_000),
+    "message_hidden": (1, 10_000),
+    "patience": (1, 10**8),
+    "polish_steps": (0, 10**8),
+    "refinements": (0, 1_000),
+    "samples": (1, 10**6),
+    "steps": (1, 10**9),
+    "update_hidden": (1, 10_000),
+    "validate_every": (1, 10**8),
+    "validation_samples": (1, 10**6),
+    "width": (1, 10_000),
+}
+#: Numbers that must be above 0.
+POSITIVE = ("bound", "grad_clip", "lr", "noise_cap", "polish_lr", "time_budget")
+
+
+def check_parameters(engine: Engine) -> None:
+    """Refuse parameters of a wrong type, or of a size that cannot be."""
+    for name, parameter in inspect.signature(type(engine)).parameters.items():
+        if name in ("graph", "schema"):
+            continue
+        value = getattr(engine, name)
+        if name == "seed":
+            engine.seed = check_seed(value)
+        elif name == "device":
+            _check_device(value)
+        else:
+            _check(name, value, _options(str(parameter.annotation)))
+
+
+def _options(annotation: str) -> list[str]:
+    """The alternatives of a type such as "str | float | None"; a bar in brackets is no sign."""
+    options, depth = [""], 0
+    for letter in annotation:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "|" and not depth:
+            options.append("")
+        else:
+            options[-1] += letter
+    return [option.strip() for option in options]
+
+
+def _check(name: str, value: Any, options: list[str]) -> None:
+    if value is None and "None" in options:
+        return
+    known = {"int", "float", "bool", "str", "None", "Sequence[int]"}
+    literal = [option for option in options if option.startswith("Literal[")]
+    if literal:
+        values = ast.literal_eval(literal[0].removeprefix("Literal"))
+        if value not in values:
+            raise VacaError(f"{name} is one of {values}; got {shorten(value)}")
+    elif not set(options) <= known:
+        return  # an engine's own type, which it checks itself
+    elif "str" in options and isinstance(value, str):
+        return
+    elif "bool" in options:
+        if not isinstance(value, bool):
+            raise VacaError(f"{name} is True or False; got {shorten(value)}")
+    elif "Sequence[int]" in options:
+        if isinstance(value, str) or not isinstance(value, Sequence) or len(value) > 1_000:
+            raise VacaError(f"{name} is a list of whole numbers; got {shorten(value)}")
+        for k, number in enumerate(value):
+            check_count(f"{name}[{k}]", number, *WHOLE.get(name, (0, 10**9)))
+    elif "float" in options:
+        if not isinstance(value, numbers.Real):
+            raise VacaError(f"{name} is a number; got {shorten(value)}")
+        number = check_number(name, value, -1e12, 1e12)
+        if name in POSITIVE and number <= 0:
+            raise VacaError(f"{name} is a number above 0; got {shorten(value)}")
+    elif "int" in options:
+        check_count(name, value, *WHOLE.get(name, (0, 10**9)))
+    elif "str" in options:
+        raise VacaError(f"{name} is a text; got {shorten(value)}")
+
+
+def _check_device(device: Any) -> None:
+    if device == "cpu":
+        return
+    import torch
+
+    try:
+        torch.zeros(1, device=device).cpu()
+    except Exception as error:
+        why = str(error).strip().partition("\n")[0]
+        raise VacaError(f'device {shorten(device)} cannot be used ({why}); take "cpu"') from None
