@@ -16,6 +16,10 @@ from vaca.errors import VacaError
 TIMES = 50
 #: For small models, whose networks hold more than their weights.
 SPARE_NUMBERS, SPARE_CALLS = 5_000_000, 20_000
+#: Functions that take sizes and make tensors of them.
+MAKERS = frozenset(
+    "arange empty expand eye full linspace normal one_hot ones rand randn repeat tile zeros".split()
+)
 
 
 class Bounded(TorchFunctionMode):
@@ -34,13 +38,13 @@ class Bounded(TorchFunctionMode):
         """Count what a call will make, then make it."""
         kwargs = kwargs or {}
         self.calls -= 1
-        given = (*args, *kwargs.values())
-        draws = getattr(func, "__name__", "") in ("randint", "random_")  # their ends are no sizes
-        whole = [] if draws else [k for k in given if isinstance(k, int)]
-        lists = [k for k in given if isinstance(k, list | tuple)]
-        for sizes in (whole, *lists):
-            if all(isinstance(k, int) for k in sizes):
-                self._need(math.prod(max(k, 1) for k in sizes))
+        if getattr(func, "__name__", "").removeprefix("new_") in MAKERS:
+            given = (*args, *kwargs.values())
+            lists = [k for k in given if isinstance(k, list | tuple)]
+            for sizes in ([k for k in given if isinstance(k, int)], *lists):
+                if all(isinstance(k, int) for k in sizes):
+                    self._need(math.prod(max(k, 1) for k in sizes))
+        self._need(0)
         result = func(*args, **kwargs)
         if isinstance(result, Tensor):
             self.numbers -= result.numel()
