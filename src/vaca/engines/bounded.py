@@ -18,7 +18,22 @@ TIMES = 50
 SPARE_NUMBERS, SPARE_CALLS = 5_000_000, 20_000
 #: Functions that take sizes and make tensors of them.
 MAKERS = frozenset(
-    "arange empty expand eye full linspace normal one_hot ones rand randn repeat tile zeros".split()
+    [
+        "arange",
+        "empty",
+        "expand",
+        "eye",
+        "full",
+        "linspace",
+        "normal",
+        "one_hot",
+        "ones",
+        "rand",
+        "randn",
+        "repeat",
+        "tile",
+        "zeros",
+    ]
 )
 
 
