@@ -223,7 +223,7 @@ class Ensemble(Engine):
                     {key: v[turn == k] for key, v in rest.items()},
                     {c: v[turn == k] for c, v in do.items()},
                 )
-                for k in present.tolist()
+                for k in map(int, present)
             ]
             return interleave(parts, place)
         answers = []
