@@ -6,13 +6,10 @@ import ast
 import inspect
 import numbers
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from vaca.checks import check_count, check_number, check_seed
 from vaca.errors import VacaError, shorten
-
-if TYPE_CHECKING:
-    from vaca.engines.engine import Engine
 
 #: Whole numbers: smallest and largest. A network beyond the largest was not meant.
 WHOLE = {
@@ -47,7 +44,7 @@ WHOLE = {
 POSITIVE = ("bound", "grad_clip", "lr", "noise_cap", "polish_lr", "time_budget")
 
 
-def check_parameters(engine: Engine) -> None:
+def check_parameters(engine: Any) -> None:
     """Refuse parameters of a wrong type, or of a size that cannot be."""
     for name, parameter in inspect.signature(type(engine)).parameters.items():
         if name in ("graph", "schema"):
