@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vaca.reproduction.checks import CHECKS
 from vaca.reproduction.coverage import COVERAGE
 from vaca.reproduction.experiment import Experiment
 from vaca.reproduction.generalisation import GENERALISATION
@@ -11,5 +12,5 @@ from vaca.reproduction.studies import STUDIES
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION, COVERAGE)
+    e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS, COVERAGE)
 }

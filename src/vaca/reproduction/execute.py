@@ -17,6 +17,7 @@ import numpy as np
 from vaca.errors import VacaError, did_you_mean
 from vaca.evaluation import Evaluation, evaluate
 from vaca.model.causal_model import CausalModel
+from vaca.reproduction.checking import check_scores, graph_check_scores
 from vaca.reproduction.choosing import selection_scores
 from vaca.reproduction.coverage import coverage_scores
 from vaca.reproduction.fairness import fairness_scores
@@ -40,7 +41,8 @@ def execute(run: Run) -> dict[str, Any]:
     run : Run
         Its task says what is done: ``evaluate`` scores the model against the truth,
         ``parameters`` only counts what it learns, ``fairness`` measures classifiers on a dataset,
-        ``selection`` scores what `vaca.auto` chooses.
+        ``selection`` scores what `vaca.auto` chooses, ``check-graph`` and ``check`` ask
+        `vaca.check`, ``coverage`` asks whether intervals hold the truth.
 
     Returns
     -------
@@ -137,6 +139,8 @@ TASKS: dict[str, Callable[[Run], dict[str, Any]]] = {
     "parameters": _parameters,
     "fairness": fairness_scores,
     "selection": selection_scores,
+    "check-graph": graph_check_scores,
+    "check": check_scores,
     "coverage": coverage_scores,
 }
 

@@ -30,7 +30,8 @@ class Run:
         A built-in SCM's name, or one with a parameter: ``long-chain:8``, ``confounded:0.5``.
     model : str
         A recipe's name (see `vaca.reproduction.recipes`), or ``package.module:factory``.
-    task : {"evaluate", "parameters", "fairness", "selection", "coverage"}
+    task : {"evaluate", "parameters", "fairness", "selection", "check-graph", "check",
+        "coverage"}
         What is done with the model; see `vaca.reproduction.execute`.
     seed : int
         Of the model's initialisation and of the evaluation.

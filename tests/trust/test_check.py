@@ -8,8 +8,8 @@ from vaca.graph.dag import CausalGraph
 from vaca.trust.arrows import arrow_changes
 from vaca.trust.askable import questions
 from vaca.trust.axioms import axioms
-from vaca.trust.check import check_graph
 from vaca.trust.fit import column_fit, draw_again, noise_tests, two_samples
+from vaca.trust.graph_check import check_graph
 from vaca.trust.independence import adjusted, implied_pairs, independence_tests, relabelings
 from vaca.trust.leftover import leftover
 
@@ -155,7 +155,7 @@ def test_dependent_roots_are_offered_as_a_group():
     graph = CausalGraph.from_parents({"a": [], "b": [], "c": [], "y": ["a", "b", "c"]})
     found = check_graph(graph, *encoded(frame, graph), quick=True)
     assert found.groups == [("a", "b")]
-    assert "a and b are not" in " ".join(found.parts["words"])
+    assert "a and b are not; group them: {a, b} -> y" in " ".join(found.parts["words"])
 
 
 # ---------------------------------------------------------------------- the fit
