@@ -79,7 +79,7 @@ def test_proposed_commands_can_be_typed_whatever_the_names(tmp_path, capsys, mon
     assert run(words) == 0
     said = capsys.readouterr().out.splitlines()
     commands = [shlex.split(line) for line in said if line.startswith("  vaca ")]
-    assert [words[1] for words in commands] == ["do", "counterfactual", "effect", "report"]
+    assert [words[1] for words in commands] == ["do", "counterfactual", "effect", "check", "report"]
     for words in commands[:3]:
         assert run(words[1:]) == 0
 

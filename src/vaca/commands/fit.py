@@ -138,10 +138,11 @@ def fit(
     model = _fitted(build, train)
     with busy("scoring on the rows held out"):
         scores, joint = _scores(model, train, held_out, options["seed"])
+        found = _checked(model, train, held_out, options["seed"])
     from vaca.engines.persistence import save
 
     save(model, target, notes={NOTES: _notes(data, table, options, scores, joint)})
-    _show_result(model, scores, joint, target, data)
+    _show_result(model, scores, joint, found, target, data)
     if plot is not None:
         from vaca.show.plotting import plot_history
 
@@ -368,6 +369,15 @@ def _scores(model: Any, train: Any, held_out: Any, seed: int) -> tuple[Any, dict
     return scores, joint_scores(model, held_out, train, seed=seed)
 
 
+def _checked(model: Any, train: Any, held_out: Any, seed: int) -> Any:
+    """The quick form of `vaca check`; None for a table too small for it."""
+    from vaca.trust.check import MIN_ROWS, check
+
+    if len(train) < MIN_ROWS:
+        return None
+    return check(model, train, held_out=held_out, quick=True, seed=seed, progress=False)
+
+
 def _notes(data: Path, table: Any, options: dict, scores: Any, joint: dict[str, float]) -> str:
     return json.dumps(
         {
@@ -425,7 +435,7 @@ def _show_plan(
 
 
 def _show_result(
-    model: Any, scores: pd.DataFrame, joint: dict[str, float], out: Path, data: Path
+    model: Any, scores: pd.DataFrame, joint: dict[str, float], found: Any, out: Path, data: Path
 ) -> None:
     if len(model.history_):
         rows = model.history_
@@ -440,7 +450,7 @@ def _show_result(
     show_table(scores.assign(explained=percent), digits=3)
     typer.echo(
         f"\nAll columns together (energy distance): model {joint['model']:.4f}, without the graph "
-        f"{joint['baseline']:.4f},\na perfect model about {joint['floor']:.4f}."
+        f"{joint['baseline']:.4f}."
     )
     worse = [name for name in scores.index if scores.loc[name, "explained"] < -0.05]
     if worse:
@@ -448,6 +458,9 @@ def _show_result(
             f"\nWarning: {', '.join(worse)} come out worse than without the graph: more rows, "
             "another engine\n(--engine auto) or other arrows may help."
         )
+    if found is not None:
+        typer.echo("\nCheck, in its quick form (all of it: vaca check):\n")
+        typer.echo(found)
     typer.echo(f"\nSaved to {out}. Next, for example:\n")
     for line in next_commands(model, out, data):
         typer.echo(f"  {line}")
@@ -480,5 +493,6 @@ def next_commands(model: Any, out: Path, data: Path) -> list[str]:
         if schema[name].discrete and not schema[name].numeric_levels:
             extra = f" --level {quote(str(schema[name].levels[-1]))}"
         lines.append(f"vaca effect {folder} --on {quote(name)}{extra} {done}")
+    lines.append(f"vaca check {folder} {table} --out check.html")
     lines.append(f"vaca report {folder} --data {table} --out report.html")
     return lines
