@@ -37,7 +37,7 @@ LAYERS: list[tuple[str, ...]] = [
 ]
 # A method may hand over to a higher layer, by an import inside the method: it is how
 # `graph.plot()` reaches the pictures without the graph depending on them.
-SHORTCUTS = {("graph", "show"), ("model", "show"), ("show", "trust")}
+SHORTCUTS = {("graph", "show"), ("model", "show"), ("model", "trust"), ("show", "trust")}
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
+
+from vaca.errors import VacaError
 
 
 class CounterfactualFrame(pd.DataFrame):
@@ -172,6 +175,19 @@ class Effect:
 
         half = float(t.ppf(0.5 + level / 2, self.degrees)) * self.standard_error + self.slack
         return self.value - half, self.value + half
+
+    @cached_property
+    def cross_check(self) -> Any:
+        """A second opinion, straight from the model's rows: a `CrossCheck`, or None.
+
+        `vaca.trust.cross_check.check_effect` says why there is none.
+        """
+        from vaca.trust.cross_check import check_effect
+
+        try:
+            return check_effect(self)
+        except VacaError:
+            return None
 
     def __float__(self) -> float:
         return self.value
