@@ -148,8 +148,10 @@ def ask_person(
         answer = model.counterfactual(row, do, seed=seed)
         many = model.counterfactual(row, do, draws=draws, seed=seed) if do else answer
     before, after, spread = (_codes(model, frame) for frame in (row, answer, many))
+    # Bands as `summary` has them: it allows for how few the refits are.
+    ends = many.summary(BAND) if do else pd.DataFrame()
     return {
-        "columns": _person_columns(model, before, after, spread, set(settings)),
+        "columns": _person_columns(model, before, after, spread, ends, set(settings)),
         "outside": list(answer.outside_support),
     }
 
@@ -159,6 +161,7 @@ def _person_columns(
     before: Mapping[str, np.ndarray],
     after: Mapping[str, np.ndarray],
     spread: Mapping[str, np.ndarray],
+    ends: pd.DataFrame,
     given: set[str],
 ) -> dict[str, Any]:
     nodes = {model.graph.node_of(c) for c in given}
@@ -178,7 +181,7 @@ def _person_columns(
                 counts = np.bincount(spread[name], minlength=len(column.levels))
                 one["shares"] = [round(float(s), 4) for s in counts / counts.sum()]
             else:
-                low, high = np.quantile(spread[name], BAND)
+                low, high = (ends[name, f"{100 * q:g}%"].iloc[0] for q in BAND)
                 # The point answer stands inside its band, also where draws are few.
                 one["low"] = min(float(low), one["after"])
                 one["high"] = max(float(high), one["after"])

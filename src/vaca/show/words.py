@@ -100,9 +100,11 @@ def effect_sentence(effect: Effect, column: Column | None = None, level: float =
     """The question and its answer in one sentence, with its interval.
 
     >>> from vaca.model.answers import Effect
-    >>> effect_sentence(Effect(505.2, 2.9, "income", {"age": 40}, {}))
+    >>> effect_sentence(Effect(505.2, 2.9, "income", {"age": 40}, {}, covers_fit=True))
     'If age had been 40 for everyone, income would be 505 higher on average (95 % interval 500 to 511).'
-    >>> effect_sentence(Effect(-0.0412, 0.01, "ok", {"age": 40}, {"age": 30}, level="yes"))
+    >>> effect_sentence(
+    ...     Effect(-0.0412, 0.01, "ok", {"age": 40}, {"age": 30}, "yes", covers_fit=True)
+    ... )
     'If age had been 40 for everyone and not 30, ok = yes would be 4.1 percentage points less likely (95 % interval 2.2 to 6.1).'
     """  # noqa: E501
     low, high = effect.interval(level)
@@ -125,6 +127,8 @@ def effect_sentence(effect: Effect, column: Column | None = None, level: float =
     question = f"If {setting_words(effect.treatment)} for everyone"
     if effect.control:
         question += f" and not {_values(effect)}"
+    if not effect.covers_fit:
+        return f"{question}, {says} (no interval: the model was fitted once)."
     return f"{question}, {says} ({100 * level:g} % interval {a} to {b})."
 
 

@@ -18,7 +18,7 @@ from vaca.show.plotting.parts import (
     LINES,
     wrap,
 )
-from vaca.show.words import number
+from vaca.show.words import number, span
 
 if TYPE_CHECKING:
     from vaca.model.answers import Effect
@@ -50,16 +50,24 @@ def plot_effects(
     if not named:
         raise VacaError("there are no effects to draw")
     outcomes = {_outcome(effect) for effect in named.values()}
+    # Changes of a probability in percentage points, as sentences say them.
+    shares = all(effect.level is not None for effect in named.values())
+    scale = 100.0 if shares else 1.0
     if ax is None:
-        size = (8.0, 0.5 * len(named) + 1.1)
+        size = (6.8, 0.5 * len(named) + 1.0)
         ax = Figure(figsize=size, layout="constrained").subplots()
     for i, effect in enumerate(reversed(list(named.values()))):
-        low, high = effect.interval(level)
+        low, high = (scale * end for end in effect.interval(level))
+        value = scale * effect.value
         outside = bool(effect.outside_support)
         ax.plot([low, high], [i, i], color=COLOURS[0], lw=1.6, linestyle=":" if outside else "-")
         face = "white" if outside else COLOURS[1]
-        ax.plot([effect.value], [i], "s", mec=COLOURS[0], mfc=face, ms=8, zorder=3)
-        said = f"{number(effect.value)} [{number(low)}, {number(high)}]" + (" *" if outside else "")
+        ax.plot([value], [i], "s", mec=COLOURS[0], mfc=face, ms=8, zorder=3)
+        said = number(value)
+        if effect.covers_fit:
+            said, *ends = span(value, low, high)
+            said += f" [{ends[0]}, {ends[1]}]"
+        said += " *" if outside else ""
         ax.annotate(
             said,
             (1.01, i),
@@ -69,10 +77,13 @@ def plot_effects(
             annotation_clip=False,
         )
     ax.axvline(0, color=GREY, lw=1, linestyle="--", zorder=0)
-    ax.set_yticks(range(len(named)), [wrap(text, 42) for text in reversed(named)], fontsize=8)
+    ax.set_yticks(range(len(named)), [wrap(text, 34) for text in reversed(named)], fontsize=8)
     ax.set_ylim(-0.6, len(named) - 0.4)
     what = f"effect on {outcomes.pop()}" if len(outcomes) == 1 else "effect"
-    ax.set_xlabel(wrap(f"{what}, with its {100 * level:g} % interval", 90), fontsize=9)
+    what += ", percentage points" if shares else ""
+    sure = any(effect.covers_fit for effect in named.values())
+    end = f", with its {100 * level:g} % interval" if sure else "; no interval, one fit alone"
+    ax.set_xlabel(wrap(what + end, 90), fontsize=9)
     if any(effect.outside_support for effect in named.values()):
         ax.set_title("* hollow: outside the data", loc="right", fontsize=8)
     for side in ("right", "top", "left"):

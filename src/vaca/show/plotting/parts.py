@@ -103,17 +103,18 @@ def plain(values: pd.Series) -> pd.Series:
     return values.astype(object) if is_discrete(values) else values.astype(float)
 
 
-def grid_of(series: Iterable[pd.Series]) -> np.ndarray:
-    """Points on the axis of a density: the first table's range, and what others add to it.
+def grid_of(series: Iterable[pd.Series], limits: tuple[float, float] | None = None) -> np.ndarray:
+    """Points on the axis of a density: the range of the data, and what most of the rest adds.
 
-    A few rows of another table beyond the range of the first do not stretch the axis, so that an
-    income below zero that nobody has is not drawn.
+    The range is `limits` or else the first table's. A few rows of another table beyond it do not
+    stretch the axis, and where the data have nothing below zero nothing is drawn there.
     """
-    first, *others = [s.to_numpy(dtype=float) for s in series]
-    low, high = float(first.min()), float(first.max())
-    for numbers in others:
+    tables = [s.to_numpy(dtype=float) for s in series]
+    low, high = limits or (float(tables[0].min()), float(tables[0].max()))
+    least = 0.0 if low >= 0 else -np.inf
+    for numbers in tables:
         a, b = (float(q) for q in np.quantile(numbers, (0.01, 0.99)))
-        low, high = min(low, a), max(high, b)
+        low, high = min(low, max(a, least)), max(high, b)
     if high <= low:
         pad = 0.1 * max(abs(low), 1.0)
         return np.linspace(low - pad, low + pad, 200)

@@ -33,6 +33,7 @@ def plot_person(
     columns: Sequence[str] | None = None,
     population: Any = None,
     quantiles: tuple[float, float] = (0.05, 0.95),
+    title: str | None = None,
 ) -> Figure:
     """One row as it was and as it would have been: a ladder with a rung for each column.
 
@@ -48,6 +49,7 @@ def plot_person(
         Which columns, in which order; by default all of the answer.
     population : DataFrame, optional
         Other rows, whose range gives each rung its scale.
+    title : str, optional
     """
     facts, answers = as_frame(factual), as_frame(counterfactual)
     row = facts.index[0] if row is None else row
@@ -64,7 +66,8 @@ def plot_person(
     axes = figure.subplots(len(names), 1, squeeze=False)[:, 0]
     for ax, name in zip(axes, names, strict=True):
         _rung(ax, name, fact[name], answers[name], others, facts[name], quantiles)
-    axes[0].set_title(f"Row {row}: as it was, and as it would have been", loc="left", fontsize=11)
+    said = title or f"Row {row}: as it was, and as it would have been"
+    axes[0].set_title(wrap(said, 80), loc="left", fontsize=11)
     handles = [
         axes[0].plot([], [], "o", mfc="white", mec=COLOURS[0], ms=9, label="factual")[0],
         axes[0].plot([], [], "D", color=COLOURS[1], ms=7, label="counterfactual")[0],

@@ -39,6 +39,7 @@ def plot_population(
     *,
     columns: Sequence[str] | None = None,
     labels: tuple[str, str] = ("before", "after"),
+    limits: Mapping[str, tuple[float, float]] | None = None,
 ) -> Figure:
     """A population before and after, as ridges: one panel per column, one ridge per table.
 
@@ -50,6 +51,8 @@ def plot_population(
         Which columns; by default all that the tables share.
     labels : pair of str
         The names of the two tables.
+    limits : mapping, optional
+        Column -> range of the data, which its axis keeps to; see `data_limits`.
     """
     tables = tables_of(before, after, labels)
     names = shared_columns(tables, columns)
@@ -68,7 +71,8 @@ def plot_population(
                 tallest = max(float(shares_of(s).max()) for s in series.values())
                 _bar_ridge(ax, values, levels_of(joined, values), base, k, tallest)
             else:
-                _ridge(ax, values, grid_of(series.values()), base, k)
+                grid = grid_of(series.values(), (limits or {}).get(name))
+                _ridge(ax, values, grid, base, k)
         ax.set_yticks(range(len(series)), [wrap(t, 18) for t in list(series)[::-1]], fontsize=8)
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(-0.05, len(series) + 0.05)

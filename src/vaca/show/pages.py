@@ -1,0 +1,48 @@
+"""What pages share: templates, and pictures inside the page."""
+
+from __future__ import annotations
+
+import base64
+import io
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from vaca.errors import VacaError
+
+__all__ = ["picture", "render", "template"]
+
+
+def template(name: str) -> str:
+    """A file of the templates folder."""
+    return (files("vaca.show") / "templates" / name).read_text(encoding="utf-8")
+
+
+def render(name: str, **values: Any) -> str:
+    """A page from a template of the templates folder; what it is given is escaped."""
+    import jinja2
+
+    environment = jinja2.Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.FunctionLoader(template),
+    )
+    return environment.get_template(name).render(**values)
+
+
+def picture(drawn: Axes | Figure, words: str, kind: str = "svg") -> str:
+    """A picture as an element of a page, with words for those who do not see it."""
+    figure = drawn if isinstance(drawn, Figure) else drawn.get_figure(root=True)
+    if figure is None:
+        raise VacaError("these axes belong to no figure")
+    stream = io.BytesIO()
+    figure.savefig(stream, format=kind, dpi=110, metadata={"Date": None} if kind == "svg" else None)
+    mime = "image/svg+xml" if kind == "svg" else "image/png"
+    content = base64.b64encode(stream.getvalue()).decode("ascii")
+    # As an image of its own: ids inside one SVG then cannot meet those of another.
+    return f'<img src="data:{mime};base64,{content}" alt="{escape(words, quote=True)}">'

@@ -1,0 +1,122 @@
+"""The strip under an answer: how far it can be trusted, from four sides."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from vaca.errors import VacaError
+from vaca.model.answers import Effect
+from vaca.model.causal_model import CausalModel
+from vaca.show.words import number
+
+__all__ = ["Card", "strip"]
+
+
+@dataclass(frozen=True)
+class Card:
+    """One side of the evidence: its name, whether it speaks for the answer, and words."""
+
+    name: str
+    verdict: str  # good, doubtful, bad, or unknown
+    words: str
+
+    @property
+    def style(self) -> str:
+        """The class of its colour; the words say the same."""
+        return {"good": "good", "bad": "bad", "doubtful": "bad"}.get(self.verdict, "none")
+
+
+def strip(model: CausalModel, effect: Effect, data: pd.DataFrame, seed: int) -> list[Card]:
+    """Cards for the graph, a second method, other engines and a hidden cause.
+
+    A side that cannot be looked at here is left out, rather than called good.
+    """
+    cards = [_interval(effect)]
+    for look in (_graph, _second_method, _engines, _hidden):
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                card = look(model, effect, data, seed)
+        except (VacaError, ImportError):
+            card = None
+        if card is not None:
+            cards.append(card)
+    return cards
+
+
+def _interval(effect: Effect) -> Card:
+    if not effect.covers_fit:
+        return Card(
+            "The interval",
+            "doubtful",
+            "There is none: the model was fitted once. Fit with refits to learn how far other "
+            "samples of the table would change the answer.",
+        )
+    if effect.extrapolated_share > 0.05:
+        return Card(
+            "The interval",
+            "doubtful",
+            f"For {100 * effect.extrapolated_share:.0f} % of the rows the data hold nobody "
+            "comparable: the interval allows any outcome for them.",
+        )
+    return Card(
+        "The interval", "good", "Covers chance in the table and in the fit; not a wrong graph."
+    )
+
+
+def _graph(model: CausalModel, _: Effect, data: pd.DataFrame, seed: int) -> Card | None:
+    from vaca.trust.check import check_graph
+
+    if len(data) < 50:
+        return None
+    rows = model.schema_.encode(data.head(5000))
+    found = check_graph(model.graph, model.schema_, rows, quick=True, seed=seed)
+    words = " ".join(_sentence(line.words) for line in found.parts.itertuples())
+    if len(found.arrows):
+        words += f" Look again: {found.arrows['words'].iloc[0].rstrip('.')}."
+    return Card("The graph against the data", str(found.verdict), words)
+
+
+def _sentence(words: Any) -> str:
+    text = str(words).rstrip(".")
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def _second_method(_: CausalModel, effect: Effect, __: pd.DataFrame, ___: int) -> Card | None:
+    found: Any = getattr(effect, "cross_check", None)
+    if found is None:
+        return None
+    low, high = found.interval()
+    ours = effect.interval()
+    agree = low <= ours[1] and ours[0] <= high
+    words = getattr(found, "words", "") or (
+        f"Estimated another way: {number(found.value)} ({number(low)} to {number(high)})."
+    )
+    return Card("A second method", "good" if agree else "doubtful", str(words))
+
+
+def _engines(_: CausalModel, effect: Effect, __: pd.DataFrame, ___: int) -> Card | None:
+    found: Any = getattr(effect, "engines", None)
+    if found is None or not len(found):
+        return None
+    name = next((c for c in ("value", "effect") if c in found), None)
+    if name is None:
+        return None
+    values = [float(v) for v in found[name]]
+    same = all(v * effect.value > 0 for v in values)
+    words = f"Other engines say {number(min(values))} to {number(max(values))}."
+    return Card("Other engines", "good" if same else "bad", words)
+
+
+def _hidden(_: CausalModel, effect: Effect, __: pd.DataFrame, ___: int) -> Card | None:
+    ask: Any = getattr(effect, "sensitivity", None)
+    if ask is None:
+        return None
+    found = ask()
+    sentence = getattr(found, "sentence", "")
+    sentence = sentence() if callable(sentence) else sentence
+    return Card("A hidden cause", "unknown", str(sentence))
