@@ -48,6 +48,9 @@ class AdditiveNoise(ColumnwiseEngine):
         Kinds of columns; by default inferred from the data.
     seed : int
         For the folds of the cross-validation.
+    missing : {"error", "drop", "model"}
+        What to do about missing values: refuse them, leave their rows out, or learn from those rows
+        too, with draws for what is missing.
 
     Attributes
     ----------
@@ -73,10 +76,12 @@ class AdditiveNoise(ColumnwiseEngine):
         schema: Schema | Mapping[str, Kind | Column] | None = None,
         *,
         seed: int = 0,
+        missing: str = "error",
     ) -> None:
         self.graph = graph
         self.schema = schema
         self.seed = seed
+        self.missing = missing
 
     # ------------------------------------------------------------------ learning
 

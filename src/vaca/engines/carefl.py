@@ -70,6 +70,9 @@ class CAREFL(Engine):
         Kinds of columns; by default inferred from the data.
     seed : int
         Initial weights, row order, dequantisation noise and the split for early stopping.
+    missing : {"error", "drop", "model"}
+        What to do about missing values: refuse them, leave their rows out, or learn from those rows
+        too, with draws for what is missing.
     device : str
         "cpu" or "cuda".
     flows : int
@@ -103,6 +106,7 @@ class CAREFL(Engine):
         schema: Schema | Mapping[str, Kind | Column] | None = None,
         *,
         seed: int = 0,
+        missing: str = "error",
         device: str = "cpu",
         flows: int = 3,
         hidden: int = 32,
@@ -117,6 +121,7 @@ class CAREFL(Engine):
         self.graph = graph
         self.schema = schema
         self.seed = seed
+        self.missing = missing
         self.device = device
         self.flows = flows
         self.hidden = hidden

@@ -64,6 +64,9 @@ class CausalFlow(ColumnwiseEngine):
         Kinds of columns; by default inferred from the data.
     seed : int
         Initial weights, row order and the split for early stopping.
+    missing : {"error", "drop", "model"}
+        What to do about missing values: refuse them, leave their rows out, or learn from those rows
+        too, with draws for what is missing.
     device : str
         "cpu" or "cuda".
     hidden, layers : int
@@ -111,6 +114,7 @@ class CausalFlow(ColumnwiseEngine):
         schema: Schema | Mapping[str, Kind | Column] | None = None,
         *,
         seed: int = 0,
+        missing: str = "error",
         device: str = "cpu",
         hidden: int = 48,
         layers: int = 2,
@@ -131,6 +135,7 @@ class CausalFlow(ColumnwiseEngine):
         self.graph = graph
         self.schema = schema
         self.seed = seed
+        self.missing = missing
         self.device = device
         self.hidden = hidden
         self.layers = layers

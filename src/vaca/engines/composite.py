@@ -55,6 +55,9 @@ class Composite(ColumnwiseEngine):
         Kinds of columns; by default inferred from the data.
     seed : int
         For the folds of the cross-validation.
+    missing : {"error", "drop", "model"}
+        What to do about missing values: refuse them, leave their rows out, or learn from those rows
+        too, with draws for what is missing.
     families : sequence of str, optional
         What may compete beside straight lines: "curves", "products" (of two causes), "trees",
         "spread" (noise whose size changes with the causes), "robust" (far residuals count less),
@@ -93,6 +96,7 @@ class Composite(ColumnwiseEngine):
         schema: Schema | Mapping[str, Kind | Column] | None = None,
         *,
         seed: int = 0,
+        missing: str = "error",
         families: Sequence[str] | None = None,
         max_rows: int = 20_000,
         time_budget: float | None = None,
@@ -100,6 +104,7 @@ class Composite(ColumnwiseEngine):
         self.graph = graph
         self.schema = schema
         self.seed = seed
+        self.missing = missing
         self.families = families
         self.max_rows = max_rows
         self.time_budget = time_budget

@@ -6,13 +6,14 @@ import abc
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
 from vaca.checks import check_count
+from vaca.engines.missing import check_missing, drop_gaps, gaps_of
 from vaca.engines.parameters import check_parameters
 from vaca.engines.workers import each
 from vaca.errors import NotFittedError, SchemaError, VacaError
@@ -23,6 +24,9 @@ from vaca.model.effects import EXTRAPOLATED
 from vaca.model.intervention import Intervention
 from vaca.model.support import Comparable, Overlap
 from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
+
+if TYPE_CHECKING:
+    from vaca.engines.filling import Filler
 
 #: Fewer rows than this teach a model nothing.
 MIN_ROWS = 10
@@ -65,6 +69,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
     graph: CausalGraph
     schema: Schema | Mapping[str, Kind | Column] | None
     seed: int
+    missing: str = "error"
     _learned = True
     overlap_: Overlap = Overlap({}, {})  # nothing is known before `fit`
     n_rows_: int
@@ -128,15 +133,27 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         if refits and type(self)._refit is Engine._refit:
             self._refit({}, np.zeros(0), 0)  # says that there are none, before the long fit
         given = _check_weights(weights, frame)
+        if check_missing(self.missing) == "drop":
+            complete = drop_gaps(frame, self.graph.all_columns)
+            frame, given = frame[complete], None if given is None else given[complete]
+            validation = None if validation is None else _complete(validation, self.graph)
         schema = self._choose_schema(frame)
-        whole = schema.encode(frame)
+        model_gaps = self.missing == "model"
+        whole = schema.encode(frame, missing=model_gaps)
+        filler = None
+        if gaps_of(whole, schema):
+            filler = self._filler(schema)
+            whole = filler.learn(whole, given)
         overlap = Overlap.of(whole, self.graph, schema)
         keep, out = _split(len(frame), self.seed)
         if validation is None:
             train, held_out = _take(whole, keep), _take(whole, out)
             pair = None if given is None else (given[keep], given[out])
         else:
-            train, held_out = whole, schema.encode(validation)
+            train, held_out = whole, schema.encode(validation, missing=model_gaps)
+            if gaps_of(held_out, schema):
+                filler = filler or self._filler(schema).remember(whole, given)
+                held_out = filler.fill(held_out, np.random.default_rng([self.seed, 15]))
             whole = {c: np.concatenate([whole[c], held_out[c]]) for c in whole}
             if given is None:
                 pair = None
@@ -148,10 +165,11 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         self.n_rows_ = _length(train)
         self.history_ = pd.DataFrame()
         self.refits_ = ()
+        self._known: dict[str, Filler] = {}
         self._keep_rows(whole, given)
         try:
             self._fit(train, held_out, progress, checkpoint, pair)
-            self.refits_ = self._refits(whole, given, refits)
+            self.refits_ = self._refits(whole, given, refits, filler)
         except BaseException:
             del self.schema_  # a half-trained model must not answer
             raise
@@ -164,12 +182,15 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
             rows, weights = _take(rows, kept), None if weights is None else weights[kept]
         self.rows_, self.weights_ = rows, weights
 
-    def _refits(self, rows: Columns, given: np.ndarray | None, count: int) -> list[Engine]:
-        """Fits to the whole table under weights of a Bayesian bootstrap."""
+    def _refits(
+        self, rows: Columns, given: np.ndarray | None, count: int, filler: Filler | None = None
+    ) -> list[Engine]:
+        """Fits to the whole table under weights of a Bayesian bootstrap; gaps are filled anew."""
         found: list[Engine] = []
         bare = copy(self)  # the rows go along once
         bare.rows_, bare.weights_ = {}, None
-        for member in each(_one_refit, (bare, rows, given), range(count), **self._where):
+        shared = (bare, rows, given, filler)
+        for member in each(_one_refit, shared, range(count), **self._where):
             member.rows_, member.weights_, member.refits_ = self.rows_, self.weights_, ()
             found.append(member)
         return found
@@ -186,6 +207,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         )
 
     def _choose_schema(self, frame: pd.DataFrame) -> Schema:
+        gaps = self.missing == "model"
         if isinstance(self.schema, Schema):
             missing = [c for c in self.graph.all_columns if c not in self.schema]
             if missing:
@@ -195,8 +217,8 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
                 raise SchemaError(f"the schema names {extra[0]!r}, which the graph does not")
             # Ranges and dtypes come from the data; kinds and levels from the user.
             kinds = {name: self.schema[name] for name in self.schema}
-            return _with_ranges(Schema.infer(frame, self.graph, kinds), frame)
-        return _with_ranges(Schema.infer(frame, self.graph, self.schema), frame)
+            return _with_ranges(Schema.infer(frame, self.graph, kinds, missing=gaps), frame)
+        return _with_ranges(Schema.infer(frame, self.graph, self.schema, missing=gaps), frame)
 
     def save(self, path: str | Path, overwrite: bool = True) -> None:
         """Write the fitted model to a folder of JSON and safetensors; `vaca.load` reads it."""
@@ -208,7 +230,27 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         return self.overlap_.sentences(x, self.graph, list(intervention.parts))
 
     def _fits(self) -> tuple[CausalModel | None, Sequence[CausalModel]]:
+        if self.refits_ and any(column.missing for column in self.schema_.values()):
+            # One set of draws for what is missing is no better than another: their mean is.
+            return None, [self, *self.refits_]
         return self, self.refits_
+
+    def _encode(self, frame: pd.DataFrame) -> Columns:
+        return self.schema_.encode(frame, missing=self.missing == "model")
+
+    def _filled(self, x: Columns, rng: np.random.Generator | None) -> Columns:
+        if not gaps_of(x, self.schema_):
+            return x
+        # Refits are copies of this engine and share what is in here.
+        known = self.__dict__.setdefault("_known", {})
+        if "filler" not in known:
+            known["filler"] = self._filler(self.schema_).remember(self.rows_, self.weights_)
+        return known["filler"].fill(x, rng)
+
+    def _filler(self, schema: Schema) -> Filler:
+        from vaca.engines.filling import Filler
+
+        return Filler(self.graph, schema, self.seed)
 
     def _population(
         self, n: int, seed: int
@@ -224,7 +266,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
     ) -> np.ndarray | None:
         if not self.rows_:
             return None
-        x = self.rows_ if rows is None else self.schema_.encode(rows)
+        x = self.rows_ if rows is None else self._filled(self._encode(rows), None)
         n = _length(x)
         found = np.zeros(n, dtype=bool)
         for do in (treatment, control):
@@ -313,18 +355,26 @@ def _with_ranges(schema: Schema, frame: pd.DataFrame) -> Schema:
     columns = {}
     for name, column in schema.items():
         if not column.discrete and column.low is None:
-            values = schema.encode_column(name, frame[name])
+            values = column.encode(name, frame[name].dropna())
             column = replace(column, low=float(values.min()), high=float(values.max()))
         columns[name] = column
     return Schema(columns)
 
 
-def _one_refit(shared: tuple[Engine, Columns, np.ndarray | None], k: int) -> Engine:
+def _one_refit(shared: tuple[Engine, Columns, np.ndarray | None, Filler | None], k: int) -> Engine:
     """Refit number `k`, under weights of its own."""
-    engine, rows, given = shared
+    engine, rows, given, filler = shared
     weights = np.random.default_rng([engine.seed, k, 4]).standard_exponential(_length(rows))
     weights = weights if given is None else weights * given
-    return engine._refit(rows, weights / weights.mean(), engine.seed + 1 + k)
+    weights = weights / weights.mean()
+    if filler is not None:
+        rows = filler.again(weights, engine.seed + 1 + k, rows)
+    return engine._refit(rows, weights, engine.seed + 1 + k)
+
+
+def _complete(validation: Any, graph: CausalGraph) -> pd.DataFrame:
+    frame = as_frame(validation)
+    return frame.dropna(subset=[c for c in graph.all_columns if c in frame.columns])
 
 
 def _check_refits(refits: int) -> int:

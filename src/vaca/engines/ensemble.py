@@ -51,6 +51,9 @@ class Ensemble(Engine):
         Kinds of columns; by default inferred from the data.
     seed : int
         Member k is fitted with the seed `seed + k`.
+    missing : {"error", "drop", "model"}
+        What to do about missing values: refuse them, leave their rows out, or learn from those rows
+        too, with draws for what is missing.
     bootstrap : bool
         Fit each member to rows drawn with replacement. Without it all see the same rows, members
         are a little better each, and the spread covers training alone.
@@ -86,6 +89,7 @@ class Ensemble(Engine):
         settings: Mapping[str, Any] | None = None,
         schema: Schema | Mapping[str, Kind | Column] | None = None,
         seed: int = 0,
+        missing: str = "error",
         bootstrap: bool = True,
         jobs: int | None = None,
     ) -> None:
@@ -95,6 +99,7 @@ class Ensemble(Engine):
         self.settings = settings
         self.schema = schema
         self.seed = seed
+        self.missing = missing
         self.bootstrap = bootstrap
         self.jobs = jobs
 

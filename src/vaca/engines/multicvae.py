@@ -33,6 +33,9 @@ class MultiCVAE(LatentEngine):
     schema : Schema or mapping, optional
         Kinds of some or all columns; the others are read off the data.
     seed : int
+    missing : {"error", "drop", "model"}
+        What to do about missing values: refuse them, leave their rows out, or learn from those rows
+        too, with draws for what is missing.
     device : str
     latent_dim : int
         Dimension of each column's z.
@@ -73,6 +76,7 @@ class MultiCVAE(LatentEngine):
         schema: Schema | Mapping[str, Kind | Column] | None = None,
         *,
         seed: int = 0,
+        missing: str = "error",
         device: str = "cpu",
         latent_dim: int = 2,
         encoder_hidden: Sequence[int] = (32, 32),
@@ -99,6 +103,7 @@ class MultiCVAE(LatentEngine):
         self.graph = graph
         self.schema = schema
         self.seed = seed
+        self.missing = missing
         self.device = device
         self.latent_dim = latent_dim
         self.encoder_hidden = encoder_hidden

@@ -37,6 +37,7 @@ import pandas as pd
 from sklearn.base import clone
 
 from vaca.engines.engine import Engine
+from vaca.engines.missing import complete_rows
 from vaca.engines.registry import engine_class, engine_names
 from vaca.errors import VacaError
 from vaca.evaluation import metrics
@@ -82,6 +83,7 @@ def auto(
     schema: Any = None,
     engines: Sequence[str | Engine] | None = None,
     seed: int = 0,
+    missing: str = "error",
     weights: Any = None,
     refits: int = 8,
     time_budget: float | None = None,
@@ -101,6 +103,9 @@ def auto(
         about as well as the best, the first is taken.
     seed : int
         For the model, the split and the scores.
+    missing : {"error", "drop", "model"}
+        What to do about missing values: refuse them, leave their rows out, or learn from those rows
+        too, with draws for what is missing. Unfitted engines bring their own.
     weights : array or Series, optional
         How many rows each row stands for.
     refits : int
@@ -134,11 +139,11 @@ def auto(
     if engines is None:
         from vaca.engines.composite import Composite
 
-        model = Composite(graph, schema, seed=seed, time_budget=time_budget)
+        model = Composite(graph, schema, seed=seed, missing=missing, time_budget=time_budget)
         model.fit(frame, weights=weights, refits=refits, progress=progress)
         model.auto_ = Selection(model.leaderboard_)
         return model
-    candidates = _candidates(engines, frame, graph, schema, seed)
+    candidates = _candidates(engines, frame, graph, schema, seed, missing)
     board, fitted = contest(
         frame, candidates, seed=seed, time_budget=time_budget, progress=progress
     )
@@ -246,8 +251,9 @@ def score(
     dict with ``score`` (the mean of the parts), ``observational``, ``mechanisms``, ``roots``,
     ``counterfactuals`` (NaN in a graph without edges)
     """
-    x = model.schema_.encode(as_frame(held_out))
-    space, rng = _Space(model, x), np.random.default_rng([seed, 4])
+    rng = np.random.default_rng([seed, 4])
+    x = complete_rows(model, as_frame(held_out), rng)
+    space = _Space(model, x)
     start = time.perf_counter()
     rounds = [_round(model, x, space, rng)]
     while len(rounds) < REPEATS:
@@ -344,13 +350,14 @@ def _candidates(
     graph: CausalGraph,
     schema: Any,
     seed: int,
+    missing: str,
 ) -> dict[str, Engine]:
     known = engine_names(alone=True)
     result: dict[str, Engine] = {}
     for given in engines:
         if isinstance(given, str):
             family: Any = engine_class(given, among=known)
-            made = family(graph, schema, seed=seed)
+            made = family(graph, schema, seed=seed, missing=missing)
         elif isinstance(given, Engine):
             made = given
         else:
@@ -363,7 +370,9 @@ def _candidates(
         raise VacaError(f"there are no engines to choose from; known: {', '.join(known)}")
     if any(not isinstance(engine.schema, Schema) for engine in result.values()):
         # Levels that only the held-out rows have must be known to all.
-        whole = Schema.infer(frame, graph, schema if not isinstance(schema, Schema) else None)
+        kinds = schema if not isinstance(schema, Schema) else None
+        gaps = all(engine.missing != "error" for engine in result.values())
+        whole = Schema.infer(frame, graph, kinds, missing=gaps)
         for name, engine in result.items():
             if not isinstance(engine.schema, Schema):
                 result[name] = clone(engine).set_params(schema=whole)

@@ -159,7 +159,9 @@ class History:
         import pandas as pd
 
         names = ("epoch", "loss", "validation", "lr", "seconds")
-        return pd.DataFrame({name: getattr(self, name) for name in names})
+        frame = pd.DataFrame({name: getattr(self, name) for name in names})
+        frame.attrs["stopped"] = self.stopped
+        return frame
 
 
 def train(

@@ -47,6 +47,9 @@ class VACA(LatentEngine):
         Kinds of some or all columns; the others are read off the data.
     seed : int
         For starting weights, batches and the split into training and validation rows.
+    missing : {"error", "drop", "model"}
+        What to do about missing values: refuse them, leave their rows out, or learn from those rows
+        too, with draws for what is missing.
     device : str
         "cpu" or "cuda".
     messages : {"values", "states"}
@@ -123,6 +126,7 @@ class VACA(LatentEngine):
         schema: Schema | Mapping[str, Kind | Column] | None = None,
         *,
         seed: int = 0,
+        missing: str = "error",
         device: str = "cpu",
         messages: Literal["values", "states"] = "values",
         hidden_layers: int | None = None,
@@ -161,6 +165,7 @@ class VACA(LatentEngine):
         self.graph = graph
         self.schema = schema
         self.seed = seed
+        self.missing = missing
         self.device = device
         self.messages = messages
         self.hidden_layers = hidden_layers

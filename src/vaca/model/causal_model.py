@@ -268,6 +268,14 @@ class CausalModel(abc.ABC):
     ) -> None:
         """A chance to note on a sampled frame how it was made."""
 
+    def _encode(self, frame: pd.DataFrame) -> Columns:
+        """Factual rows as arrays, with gaps where the model can fill them."""
+        return self.schema_.encode(frame)
+
+    def _filled(self, x: Columns, rng: np.random.Generator | None) -> Columns:
+        """Encoded rows without gaps: drawn, or without `rng` the likeliest."""
+        return x
+
     def _abduct_frame(
         self, frame: pd.DataFrame, x: Columns, rng: np.random.Generator | None
     ) -> Noise:
@@ -309,7 +317,7 @@ class CausalModel(abc.ABC):
         """`counterfactual`, encoded; draws are dealt in turn to all fits, or are all by this."""
         if len(frame) == 0:
             raise SchemaError("there are no factual rows")
-        x = self.schema_.encode(frame)
+        x = self._encode(frame)
         repeats = 1 if draws is None else check_count("draws", draws)
         advice = "Ask for fewer draws, or write them with `vaca counterfactual --out`"
         check_room(len(frame) * repeats, len(self.schema_), advice)
@@ -348,7 +356,7 @@ class CausalModel(abc.ABC):
 
         def abducted(a: int, b: int) -> tuple[Noise, Columns]:
             take = rows[a:b]
-            kept = {name: values[take] for name, values in x.items()}
+            kept = self._filled({name: values[take] for name, values in x.items()}, rng)
             return self._abduct_frame(frame.iloc[take], kept, rng), kept
 
         if intervention.has_policy():

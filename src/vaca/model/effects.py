@@ -180,9 +180,10 @@ def _draws_needed(model: CausalModel, question: Question) -> int | None:
     target = graph.node_of(question.outcome)
     passed = below & {target, *graph.ancestors(target)}
     columns = [c for node in passed for c in graph.columns(node)]
-    if all(model._assumption(c)[0] for c in columns):
-        return None
     assert question.rows is not None
+    gaps = question.rows[[c for c in model.schema_ if c in question.rows]].isna().any(axis=None)
+    if not gaps and all(model._assumption(c)[0] for c in columns):
+        return None
     return int(np.clip(-(-DRAWN_ROWS // len(question.rows)), FEWEST_DRAWS, MOST_DRAWS))
 
 
@@ -235,7 +236,7 @@ def chosen_rows(rows: pd.DataFrame, among: Mapping[str, Any] | str, schema: Sche
         if name not in rows.columns:
             raise VacaError(f"among: unknown column {name!r}; {did_you_mean(name, rows.columns)}")
         if name in schema:
-            values = schema.encode_column(name, rows[name])
+            values = schema[name].encode(name, rows[name], missing=True)  # a gap is like nothing
             mask &= values == schema.encode_value(name, value)
         else:
             mask &= (rows[name] == value).to_numpy(dtype=bool)
