@@ -7,7 +7,14 @@ from typing import Annotated
 
 import typer
 
-from vaca.commands.common import ForceOption, ModelArgument, check_writable, load_model, note
+from vaca.commands.common import (
+    ForceOption,
+    ModelArgument,
+    check_writable,
+    load_model,
+    note,
+    without_gaps,
+)
 from vaca.errors import VacaError
 
 
@@ -45,6 +52,8 @@ def check(
 
     table = read_table(data, source.schema_)
     held_out = held_out_rows(Path(model), data, table)
+    table = without_gaps(source, table)
+    held_out = None if held_out is None else without_gaps(source, held_out)
     found = look(source, table, held_out=held_out, quick=quick, seed=seed)
     lines = str(found).splitlines()
     for line in lines[:-1]:

@@ -188,6 +188,17 @@ def draw(picture: Any, path: Path | None) -> None:
         note(f"drew {save_picture(picture, path)}")
 
 
+def without_gaps(model: Any, frame: pd.DataFrame) -> pd.DataFrame:
+    """Rows without missing values, left out or filled as the model was fitted."""
+    if not frame[[c for c in model.schema_ if c in frame]].isna().any(axis=None):
+        return frame
+    import numpy as np
+
+    from vaca.engines.missing import complete_rows
+
+    return model.schema_.decode(complete_rows(model, frame, np.random.default_rng(0)))
+
+
 def columns_of(names: list[str] | None, model: CausalModel, option: str) -> list[str]:
     """Check the columns that an option names."""
     for name in names or ():
@@ -219,7 +230,9 @@ def show_table(frame: pd.DataFrame, digits: int = 4) -> None:
 
 
 def _number_text(value: float, digits: int) -> str:
-    return f"{value:,.0f}" if abs(value) >= 10**digits else f"{value:,.{digits}g}"
+    from vaca.table.words import shown_number
+
+    return shown_number(value, digits) if abs(value) < 10**digits else f"{value:,.0f}"
 
 
 #: Seconds before a bar appears: what is quicker needs none.

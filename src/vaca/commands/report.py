@@ -18,6 +18,7 @@ from vaca.commands.common import (
     load_model,
     note,
     parse_do,
+    without_gaps,
 )
 from vaca.commands.effect import _against, outcome_levels
 from vaca.errors import VacaError
@@ -77,6 +78,8 @@ def report(
         raise VacaError("--on, --level and --against belong to an intervention: add --do")
     table = read_table(data, source.schema_)
     held_out = held_out_rows(Path(model), data, table)
+    table = without_gaps(source, table)
+    held_out = None if held_out is None else without_gaps(source, held_out)
     with busy("scoring and drawing"):
         write_report(
             source,

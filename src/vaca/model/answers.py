@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vaca.errors import VacaError
+from vaca.table.words import shown_number
 
 
 class CounterfactualFrame(pd.DataFrame):
@@ -206,11 +207,26 @@ class Effect:
     @property
     def answered(self) -> str:
         """The value and how sure it is, in words."""
+        if self.unreachable:
+            return (
+                f"none: no arrow leads from {', '.join(self.treatment)} to {self.outcome}, "
+                "directly or through others"
+            )
+        value, error = shown_number(self.value), shown_number(self.standard_error, 2)
         if not self.covers_fit:
-            return f"{self.value:.4g} (simulation error only: {self.standard_error:.2g})"
-        low, high = self.interval()
-        spread = f"standard error {self.standard_error:.2g}, 95 % {low:.4g} to {high:.4g}"
-        return f"{self.value:.4g} ({spread})"
+            return f"{value} (simulation error only: {error})"
+        low, high = (shown_number(end) for end in self.interval())
+        return f"{value} (standard error {error}, 95 % {low} to {high})"
+
+    @property
+    def unreachable(self) -> bool:
+        """Whether the graph has no path from what is done to the outcome."""
+        if self.model is None:
+            return False
+        moved = (
+            self.model._parse(self.treatment).affected | self.model._parse(self.control).affected
+        )
+        return self.model.graph.node_of(self.outcome) not in moved
 
     def notes(self) -> list[str]:
         """What a reader of the answer has to know, a sentence each."""

@@ -116,32 +116,36 @@ def _value(value: Any) -> str:
     return json.dumps(str(value), ensure_ascii=False)
 
 
-def read_config(path: str | Path, sections: Mapping[str, Iterable[str]]) -> dict[str, dict]:
+def read_config(path: str | Path, sections: Mapping[str, Iterable[str] | None]) -> dict[str, dict]:
     """The settings of a config file, checked against the keys that each section may have.
 
     Parameters
     ----------
     path : path
         A TOML file.
-    sections : mapping of str to iterable of str
-        Section -> its keys; the section "" holds the keys at the top of the file.
+    sections : mapping of str to iterable of str or None
+        Section -> its keys (None: any); the section "" holds the keys at the top of the file.
 
     Returns
     -------
     dict of section -> dict of key -> value, with every section present.
     """
     result: dict[str, dict] = {section: {} for section in sections}
-    tops = [*sections.get("", ()), *(s for s in sections if s)]
+    top = list(sections.get("") or ())
+    tops = [*top, *(s for s in sections if s)]
     for name, value in read_toml(path).items():
-        if name in sections and name and isinstance(value, Mapping):
-            known = list(sections[name])
+        if name in sections and name:
+            if not isinstance(value, Mapping):
+                raise VacaError(f"{path}: {name} is a section: write [{name}] and keys below it")
+            known = sections[name]
+            known = None if known is None else list(known)
             for key, inner in value.items():
-                if key not in known:
+                if known is not None and key not in known:
                     raise VacaError(
                         f"{path}, [{name}]: unknown key {key!r}; {did_you_mean(key, known)}"
                     )
                 result[name][key] = inner
-        elif name in sections.get("", ()):
+        elif name in top:
             result[""][name] = value
         else:
             raise VacaError(f"{path}: unknown key {name!r}; {did_you_mean(name, tops)}")
