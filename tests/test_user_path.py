@@ -83,7 +83,8 @@ def test_fit_says_what_a_user_needs(home):
 def test_the_next_commands_can_be_typed(home):
     said = (home / "fit.log").read_text()
     lines = [line.strip() for line in said.splitlines() if line.startswith("  vaca ")]
-    assert [line.split()[1] for line in lines] == ["do", "counterfactual", "effect", "check", "report"]
+    verbs = [line.split()[1] for line in lines]
+    assert verbs == ["do", "counterfactual", "effect", "check", "report"]
     import shlex
 
     type_in(home, *shlex.split(lines[0])[1:], "-n", "500")
