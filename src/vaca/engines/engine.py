@@ -6,7 +6,7 @@ import abc
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -24,9 +24,6 @@ from vaca.model.effects import EXTRAPOLATED
 from vaca.model.intervention import Intervention
 from vaca.model.support import Comparable, Overlap
 from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
-
-if TYPE_CHECKING:
-    from vaca.engines.filling import Filler
 
 #: Fewer rows than this teach a model nothing.
 MIN_ROWS = 10
@@ -165,7 +162,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         self.n_rows_ = _length(train)
         self.history_ = pd.DataFrame()
         self.refits_ = ()
-        self._known: dict[str, Filler] = {}
+        self._known: dict[str, Any] = {}
         self._keep_rows(whole, given)
         try:
             self._fit(train, held_out, progress, checkpoint, pair)
@@ -183,7 +180,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         self.rows_, self.weights_ = rows, weights
 
     def _refits(
-        self, rows: Columns, given: np.ndarray | None, count: int, filler: Filler | None = None
+        self, rows: Columns, given: np.ndarray | None, count: int, filler: Any = None
     ) -> list[Engine]:
         """Fits to the whole table under weights of a Bayesian bootstrap; gaps are filled anew."""
         found: list[Engine] = []
@@ -247,7 +244,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
             known["filler"] = self._filler(self.schema_).remember(self.rows_, self.weights_)
         return known["filler"].fill(x, rng)
 
-    def _filler(self, schema: Schema) -> Filler:
+    def _filler(self, schema: Schema) -> Any:
         from vaca.engines.filling import Filler
 
         return Filler(self.graph, schema, self.seed)
@@ -361,7 +358,7 @@ def _with_ranges(schema: Schema, frame: pd.DataFrame) -> Schema:
     return Schema(columns)
 
 
-def _one_refit(shared: tuple[Engine, Columns, np.ndarray | None, Filler | None], k: int) -> Engine:
+def _one_refit(shared: tuple[Engine, Columns, np.ndarray | None, Any], k: int) -> Engine:
     """Refit number `k`, under weights of its own."""
     engine, rows, given, filler = shared
     weights = np.random.default_rng([engine.seed, k, 4]).standard_exponential(_length(rows))
