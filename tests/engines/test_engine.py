@@ -108,3 +108,31 @@ def test_wrong_refits(refits):
     """A spread needs two."""
     with pytest.raises(VacaError, match="refit"):
         vaca.AdditiveNoise(GRAPH).fit(_table(), refits=refits)
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [vaca.CausalFlow(GRAPH, steps=40, polish_steps=0), vaca.VACA(GRAPH, steps=100)],
+    ids=["CausalFlow", "VACA"],
+)
+def test_networks_weigh_rows_and_refit(engine, tmp_path, monkeypatch):
+    """Rows that count little are forgotten; refits lie near the fit, are not it, and are saved."""
+    monkeypatch.setattr("vaca.engines.causal_flow.REFIT_STEPS", 5)
+    monkeypatch.setattr("vaca.engines.latent.REFIT_STEPS", 5)
+    df = _table(120)
+    df["y"] += np.where(np.arange(120) < 60, 0.0, 6.0)
+    weights = np.where(np.arange(120) < 60, 1.0, 1e-3)
+    model = engine.fit(df, weights=weights, refits=2, progress=False)
+    assert model.sample(500, seed=0)["y"].mean() < 2
+    model.save(tmp_path / "m")
+    values = [m.effect("y", {"x": 1.0}, {"x": 0.0}, n=200).value for m in (model, *model.refits_)]
+    assert len(set(values)) == 3
+    assert vaca.load(tmp_path / "m").effect("y", {"x": 1.0}, {"x": 0.0}, n=200).members == (
+        pytest.approx(values[1:], abs=1e-3)
+    )
+
+
+def test_an_engine_that_cannot_weigh_says_so():
+    """Before anything is fitted."""
+    with pytest.raises(VacaError, match="CAREFL cannot use weights"):
+        vaca.CAREFL(GRAPH, epochs=1).fit(_table(), weights=np.ones(60))

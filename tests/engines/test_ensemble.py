@@ -160,3 +160,15 @@ def test_a_member_that_fails_says_why():
     settings = {"steps": 5, "hidden": -3}
     with pytest.raises(VacaError, match="member [01]: .*[a-z]"):
         vaca.Ensemble(PAIR, members=2, settings=settings, jobs=2).fit(table(50)[["x", "y"]])
+
+
+def test_members_do_not_remember_rows():
+    """Rows drawn twice stood on both sides of a cross-validation, and trees won it."""
+    rng = np.random.default_rng(3)
+    x = rng.normal(size=(150, 2))
+    df = pd.DataFrame({"a": x[:, 0], "b": x[:, 1], "y": x.sum(1) + rng.normal(size=150)})
+    graph = vaca.CausalGraph.from_edges([("a", "y"), ("b", "y")])
+    model = vaca.Ensemble(graph, "AdditiveNoise", members=3, jobs=1).fit(df)
+    assert not any("trees" in member.mechanisms_["y"] for member in model.members_)
+    effect = model.effect("y", {"a": 1.0}, {"a": 0.0}, n=200)
+    assert effect.degrees == pytest.approx(2, abs=0.1)  # Student's quantiles for three members

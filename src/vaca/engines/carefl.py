@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vaca.engines.engine import Engine, RowWeights, refuse_weights
+from vaca.engines.engine import Engine, RowWeights
 from vaca.engines.nn.mechanisms import Head, Mechanisms
 from vaca.engines.training import TrainConfig, train
 from vaca.errors import VacaError, did_you_mean
@@ -99,6 +99,8 @@ class CAREFL(Engine):
     >>> flow.sample(3, do={"x2": 1.0}, seed=0)["x2"].tolist()
     [1.0, 1.0, 1.0]
     """
+
+    _weighs = False
 
     def __init__(
         self,
@@ -187,7 +189,6 @@ class CAREFL(Engine):
         checkpoint: str | Path | None,
         weights: RowWeights | None = None,
     ) -> None:
-        refuse_weights(self, weights)
         names, cells = self._names, self._cells()
         rows, held_out = (
             np.stack([x[c].astype(float) for c in names], 1) for x in (train_rows, validation)

@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Iterator, Mapping
+from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ import torch
 from torch import Tensor
 
 from vaca.engines.columnwise import ColumnwiseEngine, normal_between
-from vaca.engines.engine import RowWeights, refuse_weights
+from vaca.engines.engine import RowWeights
 from vaca.engines.nn.candidates import Candidates, Chosen
 from vaca.engines.nn.mechanisms import Head, Mechanisms
 from vaca.engines.training import TrainConfig, train
@@ -36,6 +37,8 @@ __all__ = ["CausalFlow"]
 #: Rows that go through the networks at once. With many more, every layer waits for memory of the
 #: system instead of using again what the layer before it has left.
 ROWS_AT_ONCE = 8192
+#: Of a refit: enough steps for the answers to move as far as other rows would move them.
+REFIT_STEPS, REFIT_LR = 100, 3e-3
 #: Of a time budget, for the steps after the early stop.
 POLISH_SHARE = 0.15
 
@@ -163,25 +166,24 @@ class CausalFlow(ColumnwiseEngine):
         checkpoint: str | Path | None,
         weights: RowWeights | None = None,
     ) -> None:
-        refuse_weights(self, weights)
         self._names = list(self._parents)
         self._measure(train_rows)
         generator = torch.Generator().manual_seed(self.seed)
         n = len(train_rows[self._names[0]])
-        # A normal prior of these precisions on the weights, per row.
-        penalties = [0.5 * precision / n for precision in (self.smooth_prior, self.free_prior)]
-        flows = Candidates(self._build, penalties).to(self.device)
+        flows = Candidates(self._build, self._penalties(n)).to(self.device)
         values, held_out = (
             self._tensor(rows).to(self.device, torch.float32) for rows in (train_rows, validation)
         )
         features, held_features = flows.features(values), flows.features(held_out)
-        continuous = [self.schema_.kind(c) == "continuous" for c in self._names]
-        jitter = self.jitter * torch.tensor(continuous, device=self.device).float()
+        own, others = self._weights(weights)
+        jitter = self._jitter()
 
         def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
             rows = values[index]
             noise = torch.randn(rows.shape, generator=generator).to(self.device)
-            return flows.loss(rows + jitter * noise, features[index])
+            return flows.loss(
+                rows + jitter * noise, features[index], None if own is None else own[index]
+            )
 
         per_epoch = math.ceil(n / self.batch_size)
         epochs = max(1, math.ceil(self.steps / per_epoch))
@@ -190,7 +192,7 @@ class CausalFlow(ColumnwiseEngine):
             flows,
             loss=loss,
             rows=n,
-            validate=lambda: flows.keep(held_out, held_features),
+            validate=lambda: flows.keep(held_out, held_features, others),
             config=TrainConfig(
                 epochs=epochs,
                 batch_size=self.batch_size,
@@ -210,15 +212,40 @@ class CausalFlow(ColumnwiseEngine):
         )
         self.history_ = history.frame()
         chosen = flows.choose(held_out)
-        self._polish(chosen, values, jitter, penalties, generator, progress is not False)
+        steps = self.polish_steps, self.polish_lr
+        self._polish(chosen, values, own, *steps, generator, progress is not False)
         self._flows = chosen.double().eval()
+
+    def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> CausalFlow:
+        """Some steps on the weighted rows from where this flow is; no kind is chosen anew."""
+        result = copy(self)
+        flows = deepcopy(self._flows).float()
+        values = self._tensor(train).to(self.device, torch.float32)
+        own, _ = self._weights((weights, weights))
+        generator = torch.Generator().manual_seed(seed)
+        self._polish(flows, values, own, REFIT_STEPS, REFIT_LR, generator, progress=False)
+        result._flows = flows.double().eval()
+        return result
+
+    def _weights(self, weights: RowWeights | None) -> tuple[Tensor | None, Tensor | None]:
+        if weights is None:
+            return None, None
+        own, others = (
+            torch.as_tensor(w / w.mean(), dtype=torch.float32, device=self.device) for w in weights
+        )
+        return own, others
+
+    def _jitter(self) -> Tensor:
+        continuous = [self.schema_.kind(c) == "continuous" for c in self._names]
+        return self.jitter * torch.tensor(continuous, device=self.device).float()
 
     def _polish(
         self,
         flows: Chosen,
         values: Tensor,
-        jitter: Tensor,
-        penalties: list[float],
+        weights: Tensor | None,
+        steps: int,
+        lr: float,
         generator: torch.Generator,
         progress: bool,
     ) -> None:
@@ -227,23 +254,26 @@ class CausalFlow(ColumnwiseEngine):
         An early stop picks weights that suit the held-out rows by chance: a shift of a mean by a
         twentieth of an sd costs a thousandth of a nat. A few small steps undo that.
         """
-        if self.polish_steps < 1:
+        if steps < 1:
             return
         flows.requires_grad_(True)
+        jitter = self._jitter()
+        penalties = self._penalties(len(values))
 
         def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
             rows = values[index]
             noise = torch.randn(rows.shape, generator=generator).to(self.device)
-            total = -flows.log_prob(rows + jitter * noise, rows).sum(1).mean()
+            each = flows.log_prob(rows + jitter * noise, rows).sum(1)
+            total = -(each if weights is None else weights[index] * each).mean()
             for stack, penalty in zip(flows.stacks, penalties, strict=True):
                 total = total + penalty * stack.size()  # type: ignore[operator]
             return total
 
         per_epoch = math.ceil(len(values) / self.batch_size)
         config = TrainConfig(
-            epochs=max(1, round(self.polish_steps / per_epoch)),
+            epochs=max(1, round(steps / per_epoch)),
             batch_size=self.batch_size,
-            lr=self.polish_lr,
+            lr=lr,
             patience=None,
             schedule="cosine",
             grad_clip=10.0,
@@ -260,6 +290,10 @@ class CausalFlow(ColumnwiseEngine):
             progress=progress,
             label="CausalFlow, last steps",
         )
+
+    def _penalties(self, n: int) -> list[float]:
+        """A normal prior of these precisions on the weights of the networks, per row."""
+        return [0.5 * precision / n for precision in (self.smooth_prior, self.free_prior)]
 
     def _seconds(self, share: float) -> float | None:
         return None if self.time_budget is None else share * self.time_budget

@@ -68,6 +68,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
     seed: int
     missing: str = "error"
     _learned = True
+    _weighs = True  # whether `_fit` can weigh rows
     overlap_: Overlap = Overlap({}, {})  # nothing is known before `fit`
     n_rows_: int
     rows_: Columns
@@ -129,6 +130,11 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         refits = _check_refits(refits)
         if refits and type(self)._refit is Engine._refit:
             self._refit({}, np.zeros(0), 0)  # says that there are none, before the long fit
+        if weights is not None and not self._weighs:
+            raise VacaError(
+                f"{type(self).__name__} cannot use weights; leave them out, or take "
+                "another engine, such as Composite"
+            )
         given = _check_weights(weights, frame)
         if check_missing(self.missing) == "drop":
             complete = drop_gaps(frame, self.graph.all_columns)
@@ -405,15 +411,6 @@ def _check_weights(weights: Any, frame: pd.DataFrame) -> np.ndarray | None:
             f"{MIN_ROWS} are needed to learn from"
         )
     return found / found.mean()
-
-
-def refuse_weights(engine: Engine, weights: RowWeights | None) -> None:
-    """For engines that cannot weigh rows."""
-    if weights is not None:
-        raise VacaError(
-            f"{type(engine).__name__} cannot use weights; engines that can: Composite, "
-            "AdditiveNoise, CausalFlow, VACA"
-        )
 
 
 def _length(columns: Columns) -> int:

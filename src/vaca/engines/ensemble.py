@@ -1,9 +1,10 @@
 r"""Several fitted engines of one family as one model, so that answers carry their spread.
 
 A single fit says nothing of how far another fit, on other rows of the same population and from
-other starting weights, would have disagreed. Each member is fitted to its own bootstrap sample of
-the training rows from its own seed; the spread between members is then an estimate of that
-disagreement.
+other starting weights, would have disagreed. Each member is fitted anew under weights of the rows
+of its own (a Bayesian bootstrap) and from its own seed; the spread between members is then an
+estimate of that disagreement. Refits (`Engine.fit(refits=)`) give it at a fraction of the cost;
+an ensemble also holds what training itself leaves to chance.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.engines.engine import Engine, RowWeights, refuse_weights
-from vaca.engines.processes import fit_all
+from vaca.engines.engine import Engine, RowWeights
+from vaca.engines.processes import Task, fit_all
 from vaca.engines.registry import engine_class, engine_names
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
@@ -33,10 +34,8 @@ class Ensemble(Engine):
     - `sample` and counterfactual draws are mixtures: the rows are dealt to the members in turn.
     - A point counterfactual is the average of the members' (the level most of them give, for a
       discrete column).
-    - `effect` is the average of the members' effects, with the standard error
-      :math:`\sqrt{s_w^2 + s_b^2}`: :math:`s_w` of the rows drawn, :math:`s_b` the standard
-      deviation between members. As members see bootstrap samples, :math:`s_b` covers the chance
-      in the training data and in training. It does not cover a wrong graph or hidden causes.
+    - `effect` is the average of the members' effects; their standard deviation, with Student's
+      quantiles, is the uncertainty of the fit.
 
     Parameters
     ----------
@@ -55,7 +54,7 @@ class Ensemble(Engine):
         What to do about missing values: refuse them, leave their rows out, or learn from those rows
         too, with draws for what is missing.
     bootstrap : bool
-        Fit each member to rows drawn with replacement. Without it all see the same rows, members
+        Fit each member under random weights of the rows. Without it all see the same rows, members
         are a little better each, and the spread covers training alone.
     jobs : int, optional
         Processes; by default one per core, and at most one per member.
@@ -145,15 +144,14 @@ class Ensemble(Engine):
         checkpoint: str | Path | None,
         weights: RowWeights | None = None,
     ) -> None:
-        refuse_weights(self, weights)
         if not isinstance(self.members, int) or self.members < 2:
             raise VacaError(f"members is a whole number of at least 2; got {self.members!r}")
         blank = self._blank_members()
         jobs = min(self.members, self.jobs or os.cpu_count() or 1)
-        tasks = [
-            (member, self._rows_of(train, k), validation, _own_checkpoint(checkpoint, k))
-            for k, member in enumerate(blank)
-        ]
+        tasks: list[Task] = []
+        for k, member in enumerate(blank):
+            rows, own = self._rows_of(member, train, validation, weights, k)
+            tasks.append((member, rows, validation, _own_checkpoint(checkpoint, k), own))
         with _progress(progress, self.members) as advance:
             fitted: list[Engine | None] = [None] * self.members
             for k, member in fit_all(tasks, jobs):
@@ -181,12 +179,30 @@ class Ensemble(Engine):
             members.append(member)
         return members
 
-    def _rows_of(self, train: Columns, k: int) -> Columns:
+    def _rows_of(
+        self,
+        member: Engine,
+        train: Columns,
+        validation: Columns,
+        given: RowWeights | None,
+        k: int,
+    ) -> tuple[Columns, RowWeights | None]:
+        """The rows of a member and their weights: those of a Bayesian bootstrap.
+
+        Rows drawn with replacement would do the same, but a row that is there twice comes to stand
+        on both sides of a cross-validation, which then trusts whatever remembers rows.
+        """
         if not self.bootstrap:
-            return train
-        n = len(next(iter(train.values())))
-        take = np.random.default_rng([self.seed, k, 2]).integers(n, size=n)
-        return {name: values[take] for name, values in train.items()}
+            return train, given
+        sizes = (len(next(iter(train.values()))), len(next(iter(validation.values()))))
+        rng = np.random.default_rng([self.seed, k, 2])
+        if not member._weighs:  # and does not cross-validate either
+            take = rng.integers(sizes[0], size=sizes[0])
+            return {name: values[take] for name, values in train.items()}, given
+        drawn = [rng.standard_exponential(n) for n in sizes]
+        own = drawn if given is None else [w * g for w, g in zip(drawn, given, strict=True)]
+        mean = np.concatenate(own).mean()
+        return train, (own[0] / mean, own[1] / mean)
 
     # ------------------------------------------------------------------ the three primitives
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import math
+from copy import copy, deepcopy
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,19 +14,22 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from vaca.engines.engine import Engine, RowWeights, refuse_weights
+from vaca.engines.engine import Engine, RowWeights
 from vaca.engines.layout import Layout
 from vaca.engines.nn import objectives
 from vaca.engines.nn.conditional_network import ConditionalNetwork
 from vaca.engines.nn.objectives import Objective
 from vaca.engines.nn.state_network import StateNetwork
 from vaca.engines.nn.value_network import ValueNetwork
-from vaca.engines.training import TrainConfig, train
+from vaca.engines.training import TrainConfig
+from vaca.engines.training import train as train_network
 from vaca.model.causal_model import CHUNK, Noise
 from vaca.table.schema import Columns, as_frame
 
 Network = ValueNetwork | StateNetwork | ConditionalNetwork
 
+#: Of a refit: enough steps for the answers to move as far as other rows would move them.
+REFIT_STEPS, REFIT_LR = 150, 3e-3
 #: Rows of a query that go through the network at once.
 BLOCK = 2048
 
@@ -87,7 +91,6 @@ class LatentEngine(Engine, abc.ABC):
         checkpoint: str | Path | None,
         weights: RowWeights | None = None,
     ) -> None:
-        refuse_weights(self, weights)
         self._check_parameters()
         layout = Layout.of(self.graph, self.schema_, train_rows)
         generator = torch.Generator().manual_seed(self.seed)
@@ -97,6 +100,7 @@ class LatentEngine(Engine, abc.ABC):
         held_out = torch.as_tensor(
             layout.tensor(validation), dtype=torch.float32, device=self.device
         )
+        own, others = self._row_weights(weights)
         rows = x.shape[1]
         # A given number of epochs is somebody's recipe: keep its batches. Else few rows, small
         # batches.
@@ -105,27 +109,17 @@ class LatentEngine(Engine, abc.ABC):
         per_epoch = math.ceil(rows / batch)
         epochs = self.epochs or max(1, math.ceil(self.steps / per_epoch))
 
-        decay = self.weight_decay
-        if decay is None:
-            decay = 0.5 if isinstance(net, ValueNetwork) else 1.2e-6
-
         def loss(index: Tensor, t: float, gen: torch.Generator) -> Tensor:
             self._anneal(net, t)
-            return objectives.loss(
-                net,
-                x[:, index],
-                self.objective,
-                k=self.samples,
-                beta=self.beta,
-                generator=gen,
-            )
+            return self._loss(net, x, index, gen, own)
 
         def score() -> float:
             self._anneal(net, 1.0)
             gen = torch.Generator(device=self.device).manual_seed(0)
-            return -float(_bound(net, held_out, self.validation_samples, gen).mean())
+            bound = _bound(net, held_out, self.validation_samples, gen)
+            return -float((bound if others is None else others * bound).mean())
 
-        history = train(
+        history = train_network(
             net,
             loss=loss,
             rows=rows,
@@ -134,7 +128,7 @@ class LatentEngine(Engine, abc.ABC):
                 epochs=epochs,
                 batch_size=batch,
                 lr=self.lr,
-                weight_decay=decay,
+                weight_decay=self._decay(net),
                 patience=self.patience,
                 schedule=self.schedule,
                 ema=self.ema,
@@ -153,6 +147,66 @@ class LatentEngine(Engine, abc.ABC):
         )
         self.history_ = history.frame()
         self._become(layout, net)
+
+    def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> LatentEngine:
+        """Some steps on the weighted rows from where this network is."""
+        result = copy(self)
+        net = deepcopy(self._net).float().train()
+        x = torch.as_tensor(self._layout.tensor(train), dtype=torch.float32, device=self.device)
+        own, _ = self._row_weights((weights, weights))
+        batch = min(self.batch_size, max(32, x.shape[1] // 8))
+
+        def loss(index: Tensor, t: float, gen: torch.Generator) -> Tensor:
+            return self._loss(net, x, index, gen, own)
+
+        train_network(
+            net,
+            loss=loss,
+            rows=x.shape[1],
+            validate=None,
+            config=TrainConfig(
+                epochs=max(1, round(REFIT_STEPS / math.ceil(x.shape[1] / batch))),
+                batch_size=batch,
+                lr=REFIT_LR,
+                weight_decay=self._decay(net),
+                patience=None,
+                schedule="cosine",
+                ema=0.98,
+                grad_clip=self.grad_clip,
+                optimizer="adamw" if isinstance(net, ValueNetwork) else "adam",
+                beta2=0.99 if isinstance(net, ValueNetwork) else 0.999,
+            ),
+            generator=torch.Generator(device=self.device).manual_seed(seed),
+            progress=False,
+        )
+        result._become(self._layout, net)
+        return result
+
+    def _loss(
+        self, net: Network, x: Tensor, index: Tensor, gen: torch.Generator, own: Tensor | None
+    ) -> Tensor:
+        return objectives.loss(
+            net,
+            x[:, index],
+            self.objective,
+            k=self.samples,
+            beta=self.beta,
+            generator=gen,
+            weights=None if own is None else own[index],
+        )
+
+    def _decay(self, net: Network) -> float:
+        if self.weight_decay is not None:
+            return self.weight_decay
+        return 0.5 if isinstance(net, ValueNetwork) else 1.2e-6
+
+    def _row_weights(self, weights: RowWeights | None) -> tuple[Tensor | None, Tensor | None]:
+        if weights is None:
+            return None, None
+        own, others = (
+            torch.as_tensor(w / w.mean(), dtype=torch.float32, device=self.device) for w in weights
+        )
+        return own, others
 
     def _become(self, layout: Layout, net: Network) -> None:
         self._anneal(net, 1.0)

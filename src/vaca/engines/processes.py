@@ -24,23 +24,23 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.engines.engine import Engine
+from vaca.engines.engine import Engine, RowWeights
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.table.schema import Columns, Schema
 
 __all__ = ["Task", "fit_all"]
 
-#: An engine with its schema, its training and validation rows, and its checkpoint.
-Task = tuple[Engine, Columns, Columns, str | None]
+#: An engine with its schema, its training and validation rows, its checkpoint, and row weights.
+Task = tuple[Engine, Columns, Columns, str | None, RowWeights | None]
 
 
 def fit_all(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Engine]]:
     """Yield (number, fitted engine) as they are ready; at most `jobs` at a time."""
     if jobs == 1:
-        for k, (engine, train, validation, checkpoint) in enumerate(tasks):
-            fit_one(engine, train, validation, checkpoint)
-            yield k, engine
+        for k, task in enumerate(tasks):
+            fit_one(*task)
+            yield k, task[0]
         return
     running: dict[int, subprocess.Popen[bytes]] = {}
     waiting = list(range(len(tasks)))
@@ -63,7 +63,13 @@ def fit_all(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Engine]]:
                 _end(child)
 
 
-def fit_one(engine: Engine, train: Columns, validation: Columns, checkpoint: str | None) -> None:
+def fit_one(
+    engine: Engine,
+    train: Columns,
+    validation: Columns,
+    checkpoint: str | None,
+    weights: RowWeights | None,
+) -> None:
     """Fit an engine whose schema is set, on one thread: the networks are small."""
     import torch
 
@@ -71,7 +77,7 @@ def fit_one(engine: Engine, train: Columns, validation: Columns, checkpoint: str
     engine.n_rows_ = len(next(iter(train.values())))
     try:
         torch.set_num_threads(1)
-        engine._fit(train, validation, False, checkpoint)
+        engine._fit(train, validation, False, checkpoint, weights)
     finally:
         torch.set_num_threads(threads)
 
@@ -101,7 +107,7 @@ def _write_task(task: Task, place: Path) -> None:
 
     from vaca.engines.persistence import _plain_parameters
 
-    engine, train, validation, checkpoint = task
+    engine, train, validation, checkpoint, weights = task
     place.mkdir()
     about = {
         "engine": type(engine).__name__,
@@ -113,6 +119,8 @@ def _write_task(task: Task, place: Path) -> None:
     (place / "task.json").write_text(json.dumps(about), encoding="utf-8")
     rows = {f"train/{c}": np.ascontiguousarray(v) for c, v in train.items()}
     rows |= {f"validation/{c}": np.ascontiguousarray(v) for c, v in validation.items()}
+    if weights is not None:
+        rows |= {"weights/train": weights[0], "weights/validation": weights[1]}
     save_file(rows, place / "rows.safetensors")
 
 
@@ -154,7 +162,10 @@ def _work(place: Path) -> None:
         {name[len(part) :]: values for name, values in rows.items() if name.startswith(part)}
         for part in ("train/", "validation/")
     )
-    fit_one(engine, train, validation, about["checkpoint"])
+    weights = None
+    if "weights/train" in rows:
+        weights = rows["weights/train"], rows["weights/validation"]
+    fit_one(engine, train, validation, about["checkpoint"], weights)
     state = {name: np.ascontiguousarray(values) for name, values in engine._state().items()}
     save_file(state, place / "state.safetensors")
     done = {"rows": engine.n_rows_, "history": engine.history_.to_dict(orient="list")}

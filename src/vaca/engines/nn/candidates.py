@@ -108,18 +108,21 @@ class Candidates(nn.Module):
         """What the networks see of the rows; the same for all stacks."""
         return self.live[0].features(values)  # type: ignore[operator]
 
-    def loss(self, values: Tensor, features: Tensor) -> Tensor:
+    def loss(self, values: Tensor, features: Tensor, weights: Tensor | None = None) -> Tensor:
         """Penalised mean negative log-likelihood, summed over stacks."""
         total = values.new_zeros(())
         for stack, penalty in zip(self.live, self.penalties, strict=True):
-            total = total - stack.log_prob(values, features).sum(1).mean()  # type: ignore[operator]
+            each = stack.log_prob(values, features).sum(1)  # type: ignore[operator]
+            total = total - (each.mean() if weights is None else (weights * each).mean())
             total = total + penalty * stack.size()  # type: ignore[operator]
         return total
 
-    def keep(self, values: Tensor, features: Tensor) -> float:
+    def keep(self, values: Tensor, features: Tensor, weights: Tensor | None = None) -> float:
         """Validate; keep the mechanisms that improved; the sum of the best scores so far."""
         for k, (stack, best) in enumerate(zip(self.live, self.best.stacks, strict=True)):
-            nll = -stack.log_prob(values, features).double().mean(0).to(self.score.dtype)  # type: ignore[operator]
+            each = -stack.log_prob(values, features).double()  # type: ignore[operator]
+            each = each if weights is None else weights[:, None] * each
+            nll = each.mean(0).to(self.score.dtype)
             better = [j for j in range(len(nll)) if nll[j] < self.score[k, j]]
             best.copy_columns(stack, better)  # type: ignore[operator]
             self.score[k, better] = nll[better]

@@ -81,6 +81,7 @@ def loss(
     k: int = 1,
     beta: float = 1.0,
     generator: torch.Generator | None = None,
+    weights: Tensor | None = None,
 ) -> Tensor:
     """Minus the bound, averaged over rows.
 
@@ -97,12 +98,18 @@ def loss(
         Samples for each row.
     beta : float
         Weight of the KL term (elbo, piwae).
+    weights : Tensor, optional
+        Of the rows, with the mean 1 over all of them.
     """
+
+    def mean(values: Tensor) -> Tensor:
+        return values.mean() if weights is None else (weights * values).mean()
+
     if objective == "elbo":
         t = net.terms(x, k, generator)
-        return -(t.log_likelihood.mean(0) - beta * t.kl).mean()
+        return -mean(t.log_likelihood.mean(0) - beta * t.kl)
     if objective == "iwae":
-        return -importance_bound(net.terms(x, k, generator)).mean()
+        return -mean(importance_bound(net.terms(x, k, generator)))
     if objective == "dreg":
         t = net.terms(x, k, generator, stop=True)
         log_w = t.log_likelihood + t.log_ratio
@@ -110,12 +117,12 @@ def loss(
         if t.z.requires_grad:
             # The path through z counts with the square of the share, all else with the share.
             t.z.register_hook(lambda g: g * _spread(share, g.dim(), t.axes))
-        return -(share * log_w).sum(0).mean()
+        return -mean((share * log_w).sum(0))
     if objective == "piwae":
         t = net.terms(x, k, generator)
         encoder, decoder = list(net.encoder_parameters()), list(net.decoder_parameters())
-        bound = -importance_bound(t).mean()
-        beta_bound = -(t.log_likelihood.mean(0) - beta * t.kl).mean()
+        bound = -mean(importance_bound(t))
+        beta_bound = -mean(t.log_likelihood.mean(0) - beta * t.kl)
         _accumulate(bound, encoder, keep=True)
         _accumulate(beta_bound, decoder, keep=False)
         return beta_bound.detach()
