@@ -226,8 +226,12 @@ class Inquiry:
     def twins(
         self, pairs: pd.DataFrame, index: pd.Index, count: int, draws: int | None
     ) -> list[dict[str, Any]]:
-        """For the people with the widest gaps: the row, and a typical counterfactual twin."""
-        widest = pairs.sort_values("unfairness", ascending=False, kind="stable")
+        """For the people most affected: the row, and a typical counterfactual twin.
+
+        Those whose decision would most likely be another come first; then the widest gaps.
+        """
+        ranked = pairs.assign(turns=pairs["flip"] >= 0.5)
+        widest = ranked.sort_values(["turns", "unfairness"], ascending=False, kind="stable")
         widest = widest[widest["unfairness"] > 0].drop_duplicates("row").head(count)
         settings = {s.label: s for s in self.who.alternatives}
         result = []

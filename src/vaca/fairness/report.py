@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from vaca.fairness import charts
 from vaca.fairness.result import AuditResult
 from vaca.graph.dag import CausalGraph
+from vaca.show.pages import picture, template
+from vaca.show.pages import render as render_page
+from vaca.show.plotting import plot_frontier, plot_gaps, plot_graph, plot_sizes, plot_waterfall
+from vaca.show.words import number, points
 
 _METRIC_WORDS = {
     "people": "people",
@@ -38,17 +40,8 @@ def render(
     graph_robustness, engine_robustness, frontier : DataFrame, optional
         From the functions of the same names in `vaca.fairness`.
     """
-    import jinja2
-
     from vaca import __version__
 
-    environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    environment.filters["points"] = _points
-    environment.filters["percent"] = _percent
-    environment.filters["signed"] = _signed
-    source = (files("vaca.fairness") / "templates" / "audit.html").read_text(encoding="utf-8")
     s = result.settings
     words = " and ".join(s["sensitive"])
     nodes = [n for n in result.graph.nodes if set(result.graph.columns(n)) & set(s["sensitive"])]
@@ -56,40 +49,53 @@ def render(
     mediated = [n for n in result.graph.order if n in below]
     outcome = "the favourable answer" if s["positive"] is None else f"“{s['positive']}”"
     low, high = result.interval
-    pictures = {
-        "graph": charts.draw_graph(result.graph, nodes),
-        "histogram": charts.draw_histogram(
-            result.per_person["gap"], "How many people have which change in probability"
-        ),
-    }
-    if result.decomposition is not None:
-        pictures["paths"] = charts.draw_bars(
-            result.decomposition, "Size of each part, percentage points", mark="total"
-        )
+    evidence = {}
     if graph_robustness is not None:
-        pictures["graphs"] = charts.draw_bars(
-            graph_robustness, "Unfairness under changed graphs", mark="as assumed"
+        evidence["graphs"] = picture(
+            plot_sizes(graph_robustness, mark="as assumed"),
+            "Bars of the unfairness under each changed graph, between "
+            f"{_points(graph_robustness['unfairness'].min())} and "
+            f"{_points(graph_robustness['unfairness'].max())} points.",
         )
     if frontier is not None:
-        pictures["frontier"] = charts.draw_frontier(frontier, "Accuracy against unfairness")
-    return environment.from_string(source).render(
+        least = str(frontier["unfairness"].idxmin())
+        evidence["frontier"] = picture(
+            plot_frontier(frontier),
+            "A point for each predictor, unfairness to the right and accuracy upwards; the least "
+            f"unfair is {least}.",
+        )
+    return render_page(
+        "audit.html",
+        "fairness",
+        {"points": _points, "percent": _percent, "signed": _signed},
         title=title or f"What {s['predictor']} would have said, had {words} been another",
+        style=template("page.css"),
         version=__version__,
         r=result,
         s=s,
         words=words,
         outcome=outcome,
+        headline=headline(result),
         low=low,
         high=high,
-        pictures=pictures,
+        directions=_directions(result, nodes),
+        graph=picture(
+            plot_graph(result.graph, do=nodes),
+            f"The causal graph; {words} is dark, and what it reaches is shaded: "
+            f"{', '.join(mediated) or 'nothing'}.",
+        ),
+        gaps=picture(
+            plot_gaps({f"{a} → {b}": g["gap"].to_numpy() for (a, b), g in _pairs(result)}),
+            f"How many people have which change in probability, a line for each direction; "
+            f"{headline(result)}",
+        ),
+        pictures=evidence,
         mediated=[_node_words(result.graph, n) for n in mediated],
         unmentioned=[
             _node_words(result.graph, n)
             for n in result.graph.nodes
             if n not in nodes and n not in mediated
         ],
-        groups=result.by_group.reset_index().to_dict("records"),
-        signed_parts=_signed_parts(result),
         metrics=_metrics(result),
         twins=[_twin(t) for t in result.twins],
         assumptions=_assumptions(result, mediated),
@@ -101,6 +107,81 @@ def render(
         frontier=None if frontier is None else frontier.reset_index().to_dict("records"),
         definition_level=f"{100 * s['level']:g}",
     )
+
+
+def headline(result: AuditResult) -> str:
+    """Who would gain and who would lose, in one sentence, the largest first.
+
+    The sign is of the change that the other attribute would bring.
+    """
+    parts = []
+    ordered = result.by_group.reindex(
+        result.by_group["mean_gap"].abs().sort_values(ascending=False).index
+    )
+    many = len(ordered) > 2
+    for (source, to), row in ordered.head(4).iterrows():  # type: ignore[misc]
+        gap = float(row["mean_gap"])
+        size = points(gap).lstrip("+−")
+        way = "gain" if gap > 0 else "lose"
+        said = f"{source} would {way} {size} points"
+        if not size.strip("0."):
+            said = f"{source} would see no change"
+        parts.append(f"{said} as {to}" if many else said)
+    text = ", ".join(parts)
+    return f"{text[:1].upper()}{text[1:]}." if text else "There is nobody to compare."
+
+
+def _pairs(result: AuditResult) -> Any:
+    return result.per_person.groupby(["from", "to"], sort=True)
+
+
+def _directions(result: AuditResult, nodes: list[str]) -> list[dict[str, Any]]:
+    """For each group and each other value: the change with its sign, by path, and whom it turns."""
+    found = []
+    threshold = result.settings["threshold"]
+    parts = result.decomposition_by_group
+    for (source, to), people in _pairs(result):
+        row = result.by_group.loc[(source, to)]
+        one: dict[str, Any] = {"from": source, "to": to, **row.to_dict(), "paths": "", "rows": []}
+        one["change"] = ""
+        if parts is not None:
+            table = parts.loc[(source, to)]
+            one["rows"] = table.reset_index().to_dict("records")
+            whole = table.loc["total"]
+            one["change"] = f"{_signed(whole['low'])} to {_signed(whole['high'])}"
+            ways = table.drop(index="total")["effect"]
+            top = str(ways.abs().idxmax()) if len(ways) else ""
+            one["paths"] = picture(
+                plot_waterfall(table),
+                f"A waterfall of the change for {source} as {to}: "
+                + ", ".join(f"{n} {points(float(v))}" for n, v in ways.items())
+                + f", in all {points(float(whole['effect']))} points; most of it {top}.",
+            )
+            notes = {
+                n: points(float(table.loc[f"through {n}", "effect"]))
+                for n in result.graph.nodes
+                if f"through {n}" in table.index
+            }
+            if "direct" in table.index:
+                notes |= {
+                    n: f"direct {points(float(table.loc['direct', 'effect']))}" for n in nodes
+                }
+            one["graph"] = picture(
+                plot_graph(result.graph, do=nodes, notes=notes),
+                f"The same parts written below the nodes of the graph, for {source} as {to}.",
+            )
+        approved = people["factual"] >= threshold
+        turned = people[people["flip"] >= 0.5]
+        one["wins"] = float((people["flip"] * ~approved).sum())
+        one["losses"] = float((people["flip"] * approved).sum())
+        turned = turned.sort_values("unfairness", ascending=False)
+        one["who"] = [
+            {"person": label, **r}
+            for label, r in zip(turned.index[:25], turned.head(25).to_dict("records"), strict=True)
+        ]
+        one["turned"] = len(turned)
+        found.append(one)
+    return found
 
 
 def _node_words(graph: CausalGraph, node: str) -> str:
@@ -125,11 +206,6 @@ def _assumptions(result: AuditResult, mediated: list[str]) -> list[dict[str, Any
     changing = {c for n in mediated for c in result.graph.columns(n)}
     rows = result.assumptions.reset_index().to_dict("records")
     return [row for row in rows if row["column"] in changing]
-
-
-def _signed_parts(result: AuditResult) -> list[dict[str, Any]]:
-    table = result.decomposition_by_group
-    return [] if table is None else table.reset_index().to_dict("records")
 
 
 def _metrics(result: AuditResult) -> dict[str, Any]:
@@ -158,11 +234,8 @@ def _twin(twin: dict[str, Any]) -> dict[str, Any]:
 
 
 def _shown(value: Any) -> str:
-    if isinstance(value, float | np.floating) and not float(value).is_integer():
-        return f"{value:,.4g}" if abs(value) < 1000 else f"{value:,.0f}"
-    if isinstance(value, int | float | np.number) and not isinstance(value, bool):
-        return f"{value:,.0f}"
-    return str(value)
+    numeric = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return number(float(value)) if numeric else str(value)
 
 
 def _engines(table: pd.DataFrame | None) -> dict[str, Any] | None:

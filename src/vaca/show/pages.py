@@ -16,13 +16,13 @@ from vaca.errors import VacaError
 __all__ = ["picture", "render", "template"]
 
 
-def template(name: str) -> str:
-    """A file of the templates folder."""
-    return (files("vaca.show") / "templates" / name).read_text(encoding="utf-8")
+def template(name: str, room: str = "show") -> str:
+    """A file of a room's templates folder."""
+    return (files(f"vaca.{room}") / "templates" / name).read_text(encoding="utf-8")
 
 
-def render(name: str, **values: Any) -> str:
-    """A page from a template of the templates folder; what it is given is escaped."""
+def render(name: str, room: str = "show", filters: Any = None, **values: Any) -> str:
+    """A page from a template of a room's templates folder; what it is given is escaped."""
     import jinja2
 
     environment = jinja2.Environment(
@@ -30,9 +30,9 @@ def render(name: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
-        loader=jinja2.FunctionLoader(template),
     )
-    return environment.get_template(name).render(**values)
+    environment.filters.update(filters or {})
+    return environment.from_string(template(name, room)).render(**values)
 
 
 def picture(drawn: Axes | Figure, words: str, kind: str = "svg") -> str:

@@ -66,7 +66,7 @@ def points(value: float) -> str:
     ('+4.4', '−4.1')
     """
     text = f"{100 * abs(value):.1f}" if abs(value) >= 0.001 else f"{100 * abs(value):.2f}"
-    return text if not text.strip("0.") else ("−" if value < 0 else "+") + text
+    return "0" if not text.strip("0.") else ("−" if value < 0 else "+") + text
 
 
 def setting_words(do: Mapping[str, Any]) -> str:

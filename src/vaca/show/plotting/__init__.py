@@ -6,6 +6,7 @@ differ by line style, marker or hatch as well as by colour, and the colours are 
 with any form of colour-blindness, so that the pictures also read in black and white.
 """
 
+from vaca.show.plotting.audit import plot_frontier, plot_gaps, plot_sizes, plot_waterfall
 from vaca.show.plotting.effects import effect_label, plot_effects, plot_history
 from vaca.show.plotting.graph import plot_graph
 from vaca.show.plotting.pairs import plot_pairs
@@ -21,6 +22,10 @@ __all__ = [
     "plot_effects",
     "plot_history",
     "plot_pairs",
+    "plot_waterfall",
+    "plot_gaps",
+    "plot_sizes",
+    "plot_frontier",
     "save_picture",
     "with_levels",
     "effect_label",

@@ -25,7 +25,10 @@ if TYPE_CHECKING:
 
 
 def plot_graph(
-    graph: CausalGraph, ax: Axes | None = None, do: Iterable[str] | Mapping[str, Any] = ()
+    graph: CausalGraph,
+    ax: Axes | None = None,
+    do: Iterable[str] | Mapping[str, Any] = (),
+    notes: Mapping[str, str] | None = None,
 ) -> Axes:
     """Draw a causal graph, causes on the left, with an intervention drawn in.
 
@@ -36,6 +39,8 @@ def plot_graph(
     do : iterable of str or mapping, optional
         Nodes that are set from outside: their box is dark, the arrows into them are cut, and what
         they reach is shaded. A mapping also writes the value that a node is set to.
+    notes : mapping of str to str, optional
+        Node -> a few words to write below its box.
 
     Examples
     --------
@@ -105,6 +110,9 @@ def plot_graph(
             color="white" if dark else "black",
             zorder=3,
         )
+        if notes and node in notes:
+            below = y - 0.24
+            ax.text(x, below, notes[node], ha="center", va="top", fontsize=9, zorder=3)
         if dark:
             said = f"do: {shown_value(values[node])}" if node in values else "do"
             ax.text(x, y + 0.25, said, ha="center", va="bottom", fontsize=9, zorder=3)
