@@ -50,6 +50,26 @@ def shorten(value: object, limit: int = 80) -> str:
     return text if len(text) <= limit else f"{text[: limit - tail - 6]} ... {text[-tail:]}"
 
 
+def visible(text: str) -> str:
+    r"""Text that a terminal or a picture shows and does not obey: control signs are spelled out.
+
+    Line ends and tabs stay. What turns the direction of writing is spelled out too, as it can make
+    one name look like another.
+
+    >>> visible("a\x1b[31mb")
+    'a\\x1b[31mb'
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    kept = ("\n", "\t")
+    return "".join(
+        c
+        if c in kept or c.isprintable() or (c.isspace() and ord(c) > 0xA0)
+        else c.encode("unicode_escape").decode()
+        for c in text
+    )
+
+
 def did_you_mean(name: object, known: Iterable[object]) -> str:
     """A hint with the nearest known name and the list of valid ones.
 

@@ -7,6 +7,7 @@ the command's, and name it in the list below.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
@@ -59,6 +60,10 @@ app.add_typer(graph.app, name="graph")
 app.command()(reproduce.reproduce)
 
 
+#: Signals that asked this process to end.
+_ended: list[int] = []
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"vaca {__version__}")
@@ -76,9 +81,11 @@ def _options(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line and exit: 0, 2 on bad input, 130 when interrupted."""
+    """Run the command line and exit: 0, 2 on bad input, 130 when interrupted, 143 when ended."""
+    for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        signal.signal(number, _end)
     code = run(arguments)
-    if code == 130:
+    if code in (130, 143):
         # Python ends by the signal itself, and not with this code, if Ctrl-C came at certain
         # moments of an import; leave without asking it.
         sys.stdout.flush()
@@ -87,11 +94,30 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sys.exit(code)
 
 
+def _streams() -> None:
+    """Make the standard streams take any text, and stand in for those that are closed."""
+    try:
+        while (spare := os.open(os.devnull, os.O_RDWR)) <= 2:
+            pass  # or the first file that is opened would be written to by every message
+        os.close(spare)
+    except OSError:
+        return
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        stream = getattr(sys, name)
+        if stream is None:
+            stream = open(number, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+            setattr(sys, name, stream)
+        if hasattr(stream, "reconfigure"):
+            # A name in any bytes, and any letter on a terminal that has ASCII only.
+            stream.reconfigure(errors="backslashreplace")
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and give the exit code.
 
     Bad input is one line on stderr and exit code 2, a warning one line on stderr.
     """
+    _streams()
     said: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
@@ -113,6 +139,8 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return _interrupted()
         except (VacaError, OSError) as error:
             return _bad_input(_message(error))
+        except MemoryError:
+            return _bad_input("there is not enough memory for this; try fewer rows or draws")
         except Exception as error:
             name = type(error).__name__
             if name == "Abort":  # the parser's form of Ctrl-C
@@ -125,6 +153,10 @@ def run(arguments: Sequence[str] | None = None) -> int:
             raise
     if code == 130:
         return _interrupted()
+    try:
+        sys.stdout.flush()
+    except OSError as error:  # the last words did not fit on the disk
+        return _bad_input(_message(error))
     return code if isinstance(code, int) else 0
 
 
@@ -140,9 +172,15 @@ def _bad_input(message: str) -> int:
     return 2
 
 
+def _end(number: int, frame: Any) -> None:
+    """Being asked to end is as good as Ctrl-C: what is half done is cleaned up on the way out."""
+    _ended.append(number)
+    raise KeyboardInterrupt
+
+
 def _interrupted() -> int:
-    note("vaca: interrupted")
-    return 130
+    note("vaca: ended by a signal" if _ended else "vaca: interrupted")
+    return 143 if _ended else 130
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from vaca.commands.common import (
     ForceOption,
     ModelArgument,
     check_writable,
+    echo,
     load_model,
     note,
     without_gaps,
@@ -57,12 +58,12 @@ def check(
     found = look(source, table, held_out=held_out, quick=quick, seed=seed)
     lines = str(found).splitlines()
     for line in lines[:-1]:
-        typer.echo(line)
+        echo(line)
     if len(found.graph.arrows):
-        typer.echo("\nArrows that deserve a second look (hints; the graph is yours):")
+        echo("\nArrows that deserve a second look (hints; the graph is yours):")
         for number, words in enumerate(found.graph.arrows["words"].head(5), start=1):
-            typer.echo(f"{number}. {words}")
-        typer.echo("")
+            echo(f"{number}. {words}")
+        echo("")
     if out is not None:
         note(f"wrote {found.to_html(out)}; open it in a browser")
-    typer.echo(lines[-1])
+    echo(lines[-1])

@@ -7,13 +7,13 @@ import re
 import stat
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vaca.errors import InterventionError, VacaError, did_you_mean
+from vaca.errors import InterventionError, VacaError, did_you_mean, visible
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -216,15 +216,18 @@ def show_table(frame: pd.DataFrame, digits: int = 4) -> None:
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(str(frame.index.name or ""), no_wrap=False, overflow="fold")
+    table.add_column(visible(str(frame.index.name or "")), no_wrap=False, overflow="fold")
     numeric = {name: frame[name].dtype.kind in "fiu" for name in frame.columns}
     for name in frame.columns:
         right = numeric[name] or all(str(value).endswith("%") for value in frame[name])
-        table.add_column(str(name).replace("_", " "), justify="right" if right else "left")
+        table.add_column(visible(str(name)).replace("_", " "), justify="right" if right else "left")
     for label, row in frame.iterrows():
         table.add_row(
-            str(label),
-            *(_number_text(row[n], digits) if numeric[n] else str(row[n]) for n in frame.columns),
+            visible(str(label)),
+            *(
+                _number_text(row[n], digits) if numeric[n] else visible(str(row[n]))
+                for n in frame.columns
+            ),
         )
     Console(highlight=False, markup=False, emoji=False).print(table)
 
@@ -304,10 +307,7 @@ def write_table(
     The file appears under its name only when it is complete.
     """
     if path is None:
-        try:
-            table.to_csv(sys.stdout, index=index, header=header)
-        except BrokenPipeError:  # `vaca sample ... | head` closes the pipe early
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        print_csv(table, index=index, header=header)
         return
     from vaca.table.files import write_table as write
 
@@ -315,8 +315,32 @@ def write_table(
     note(f"wrote {len(table):,} rows to {path}")
 
 
+def print_csv(table: pd.DataFrame, *, index: bool = False, header: bool = True) -> bool:
+    """Write CSV to stdout: as it is, but for a terminal; give whether somebody still reads it."""
+    try:
+        if sys.stdout.isatty():
+            sys.stdout.write(visible(table.to_csv(index=index, header=header)))
+        else:
+            table.to_csv(sys.stdout, index=index, header=header)
+        sys.stdout.flush()
+    except BrokenPipeError:  # `vaca sample ... | head` closes the pipe early
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return False
+    return True
+
+
+def echo(text: str = "") -> None:
+    """Print a line of an answer, whatever is in it."""
+    typer.echo(visible(text))
+
+
 def note(text: str) -> None:
     """Say something on stderr, so that stdout holds the answer alone."""
+    with suppress(OSError):  # nobody can hear it: the work goes on
+        _note(visible(text))
+
+
+def _note(text: str) -> None:
     if _bars:
         _bars[-1].console.print(
             fitted(text, sys.stderr), markup=False, highlight=False, soft_wrap=True
@@ -327,7 +351,7 @@ def note(text: str) -> None:
 
 def say(text: str) -> None:
     """Print words of an answer; a terminal breaks them between words, not within."""
-    typer.echo(fitted(text, sys.stdout))
+    typer.echo(fitted(visible(text), sys.stdout))
 
 
 def fitted(text: str, stream: Any) -> str:

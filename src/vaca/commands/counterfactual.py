@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +21,7 @@ from vaca.commands.common import (
     load_model,
     note,
     parse_do,
+    print_csv,
     stdout_is_a_file,
 )
 from vaca.errors import InterventionError, VacaError
@@ -89,7 +88,7 @@ def counterfactual(
         pieces = counterfactual_chunks(source, reader, change, tally=tally, **options)
         if out is None:
             for number, (rows, answer) in enumerate(pieces):
-                if not _print(answer, number == 0):
+                if not print_csv(answer, header=number == 0):
                     return
                 advance(rows)
         else:
@@ -109,16 +108,6 @@ def counterfactual(
         note(f"vaca: warning: {sentence}: extrapolation")
     if plot is not None:
         _plot(source, factual, change, draws, seed, row, plot)
-
-
-def _print(answer: Any, first: bool) -> bool:
-    """Write CSV to the terminal; False if nobody reads on (`vaca counterfactual ... | head`)."""
-    try:
-        answer.to_csv(sys.stdout, index=False, header=first)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return False
-    return True
 
 
 def _plot(

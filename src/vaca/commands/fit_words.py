@@ -6,9 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-import typer
-
-from vaca.commands.common import note, show_table
+from vaca.commands.common import echo, note, show_table
 from vaca.table.words import shown_number
 
 if TYPE_CHECKING:
@@ -43,18 +41,18 @@ def show_plan(
         shown["missing"] = [f"{column.missing:,}" for column in schema.values()]
     show_table(shown.head(SHOWN))
     if len(shown) > SHOWN:
-        typer.echo(f"... and {len(shown) - SHOWN} more columns")
-    typer.echo(
+        echo(f"... and {len(shown) - SHOWN} more columns")
+    echo(
         f"\nGraph: {len(graph)} nodes, {len(graph.edges)} arrows; roots "
         f"{_listed(graph.roots)}; longest path {graph.longest_path}."
     )
     if not graph.edges:
-        typer.echo("The graph has no arrows: nothing can be learned of what causes what.")
+        echo("The graph has no arrows: nothing can be learned of what causes what.")
     beside = [str(c) for c in table.columns if c not in schema and c != options["weights"]]
     if beside:
-        typer.echo(f"Not in the graph, so left out: {_listed(beside)}.")
+        echo(f"Not in the graph, so left out: {_listed(beside)}.")
     many = f", {options['members']} members" if options["members"] > 1 else ""
-    typer.echo(
+    echo(
         f"Rows: {len(table) - held_out:,} to learn from, {held_out:,} held out. "
         f"Engine: {options['engine']}{many}, seed {options['seed']}.\n"
     )
@@ -67,7 +65,7 @@ def show_plan(
 def show_choice(model: Any) -> None:
     """How `auto` came to its choice."""
     show_table(model.auto_.leaderboard_)
-    typer.echo(f"\nChosen: {type(model).__name__}.\n")
+    echo(f"\nChosen: {type(model).__name__}.\n")
 
 
 def show_result(
@@ -80,25 +78,25 @@ def show_result(
     """How the fit ended, how good it is, and what is doubtful."""
     ended = how_it_ended(model.history_, options["time_budget"])
     if ended:
-        typer.echo(ended + "\n")
-    typer.echo("Held-out rows, each column given its causes (lower is better):\n")
+        echo(ended + "\n")
+    echo("Held-out rows, each column given its causes (lower is better):\n")
     percent = [f"{round(100 * value)} %" for value in scores["explained"]]
     show_table(scores.assign(explained=percent).head(SHOWN), digits=3)
-    typer.echo(
+    echo(
         f"\nAll columns together (energy distance): model {joint['model']:.4f}, without the graph "
         f"{joint['baseline']:.4f}."
     )
     worse = [name for name in scores.index if scores.loc[name, "explained"] < -0.05]
     if worse:
-        typer.echo(
+        echo(
             f"\nWarning: {_listed(worse)} come out worse than without the graph: more rows, "
             "another engine\n(--engine auto) or other arrows may help."
         )
     for line in _copies(model):
-        typer.echo(f"\nWarning: {line}")
+        echo(f"\nWarning: {line}")
     if found is not None:
-        typer.echo("\nCheck, in its quick form (all of it: vaca check):\n")
-        typer.echo(found)
+        echo("\nCheck, in its quick form (all of it: vaca check):\n")
+        echo(found)
 
 
 def how_it_ended(history: pd.DataFrame, budget: float | None) -> str:
@@ -145,9 +143,9 @@ def _copies(model: Any) -> list[str]:
 
 def show_next(model: Any, out: Path, data: Path) -> None:
     """Where the model is, and commands to type next."""
-    typer.echo(f"\nSaved to {out}. Next, for example:\n")
+    echo(f"\nSaved to {out}. Next, for example:\n")
     for line in next_commands(model, out, data):
-        typer.echo(f"  {line}")
+        echo(f"  {line}")
 
 
 def next_commands(model: Any, out: Path, data: Path) -> list[str]:

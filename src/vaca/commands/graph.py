@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vaca.commands.common import ForceOption, check_writable, note
-from vaca.errors import VacaError
+from vaca.errors import VacaError, visible
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from vaca.graph.dag import CausalGraph
 
 app = typer.Typer(
@@ -52,15 +54,15 @@ def show(
             raise VacaError(f"--out {out}: unknown kind of picture; use {', '.join(PICTURES)}")
         check_writable(out, force)
     graph = _load(file)
-    console = Console(highlight=False, soft_wrap=True)
+    console = Console(highlight=False, soft_wrap=True, markup=False, emoji=False)
     for line in drawing(graph):
         console.print(line)
     console.print()
     console.print(
         f"nodes {len(graph)}   edges {len(graph.edges)}   columns {len(graph.all_columns)}"
     )
-    console.print(f"roots  {', '.join(graph.roots)}")
-    console.print(f"leaves {', '.join(graph.leaves)}")
+    console.print(f"roots  {visible(', '.join(graph.roots))}")
+    console.print(f"leaves {visible(', '.join(graph.leaves))}")
     console.print(f"delta  {graph.longest_shortest_path} (longest shortest path)")
     console.print(f"gamma  {graph.longest_path} (longest path)")
     if out is not None:
@@ -68,25 +70,24 @@ def show(
         note(f"wrote {out}")
 
 
-def drawing(graph: CausalGraph) -> list[str]:
-    """Give the graph as lines of rich markup, one per node, layer by layer."""
-    from rich.markup import escape
+def drawing(graph: CausalGraph) -> list[Text]:
+    """Give the graph as lines, one per node, layer by layer."""
+    from rich.text import Text
 
-    width = max(len(node) for node in graph.nodes)
+    width = max(len(visible(node)) for node in graph.nodes)
     lines = []
-    for level, layer in enumerate(graph.layers()):
+    layers = graph.layers()
+    for level, layer in enumerate(layers):
         for node in layer:
-            text = "  " * level + f"[bold]{escape(node)}[/bold]"
+            line = Text("  " * level).append(visible(node), style="bold")
             columns = graph.columns(node)
             if columns != (node,):
-                text += escape(f" ({', '.join(columns)})")
+                line.append(visible(f" ({', '.join(columns)})"))
             if graph.parents(node):
-                plain = 2 * level + len(node)
-                if columns != (node,):
-                    plain += len(f" ({', '.join(columns)})")
-                gap = " " * max(1, width + 2 * len(graph.layers()) - plain)
-                text += f"{gap}[dim]<-[/dim] {escape(', '.join(graph.parents(node)))}"
-            lines.append(text)
+                line.append(" " * max(1, width + 2 * len(layers) - len(line)))
+                line.append("<-", style="dim")
+                line.append(visible(f" {', '.join(graph.parents(node))}"))
+            lines.append(line)
     return lines
 
 
@@ -105,9 +106,6 @@ def _load(file: str) -> CausalGraph:
 
 
 def _draw(graph: CausalGraph, out: Path) -> None:
-    import matplotlib
+    from vaca.show.plotting import save_picture
 
-    matplotlib.use("agg")  # no window, also where there is no display
-    figure = graph.plot().get_figure(root=True)
-    if figure is not None:
-        figure.savefig(out, bbox_inches="tight", dpi=160)
+    save_picture(graph.plot(), out, dpi=160)

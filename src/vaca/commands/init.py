@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vaca.commands.common import ForceOption, check_writable
+from vaca.commands.common import ForceOption, check_writable, echo
 from vaca.errors import SchemaError, VacaError, did_you_mean
 
 if TYPE_CHECKING:
@@ -101,9 +101,7 @@ def init(
         if given is None and name is not None
     ]
     if guessed:
-        typer.echo(
-            f"\nGuessed: {', '.join(guessed)}. If that is wrong, say --treatment, --outcome."
-        )
+        echo(f"\nGuessed: {', '.join(guessed)}. If that is wrong, say --treatment, --outcome.")
     _tell_next(data, graph_file, schema_file, bool(gaps))
 
 
@@ -150,14 +148,14 @@ def _proposal(names: list[str], treatment: str | None, outcome: str | None) -> s
 def _tell(
     frame: pd.DataFrame, columns: dict[str, Column], left_out: dict[str, str], gaps: dict[str, int]
 ) -> None:
-    typer.echo(f"{len(frame):,} rows, {len(columns)} columns to use, {len(left_out)} left out.")
+    echo(f"{len(frame):,} rows, {len(columns)} columns to use, {len(left_out)} left out.")
     for name, why in left_out.items():
-        typer.echo(f"  {name}: left out, {why}")
+        echo(f"  {name}: left out, {why}")
     if gaps:
         touched = int(frame[list(gaps)].isna().any(axis=1).sum())
         shown = ", ".join(f"{name} ({count:,})" for name, count in list(gaps.items())[:8])
         more = f" and {len(gaps) - 8} more" if len(gaps) > 8 else ""
-        typer.echo(
+        echo(
             f"Values are missing in {len(gaps)} column(s): {shown}{more};\n"
             f"{touched:,} of {len(frame):,} rows have a gap."
         )
@@ -166,7 +164,7 @@ def _tell(
 def _tell_next(data: Path, graph_file: Path, schema_file: Path, gaps: bool) -> None:
     from shlex import quote
 
-    typer.echo(
+    echo(
         f"\nWrote {graph_file} and {schema_file}. Next: mend in {graph_file} what causes what,\n"
         f"look through {schema_file}, then type\n\n"
         f"  vaca fit {quote(str(data))} --graph {quote(str(graph_file))} "

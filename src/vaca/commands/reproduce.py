@@ -78,8 +78,8 @@ def reproduce(
     from vaca.reproduction.experiment import Options, find, parse_seeds
     from vaca.reproduction.run import Store
 
-    console = Console(highlight=False)
-    console = Console(highlight=False, width=max(console.width, WIDTH))
+    console = Console(highlight=False, markup=False)
+    console = Console(highlight=False, markup=False, width=max(console.width, WIDTH))
     if experiment == "list":
         _list(console, EXPERIMENTS.values())
         return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer
+from vaca.commands.common import echo
 
 
 def scms() -> None:
@@ -35,4 +35,4 @@ def scms() -> None:
         )
     console = Console()
     console.print(table)
-    typer.echo("\nTry: vaca sample triangle-nlin -n 5 --do x2=0.5 --seed 1")
+    echo("\nTry: vaca sample triangle-nlin -n 5 --do x2=0.5 --seed 1")

@@ -9,6 +9,7 @@ discrete columns by a classifier with threshold or Gumbel-max noise; roots as ob
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -193,7 +194,7 @@ class AdditiveNoise(ColumnwiseEngine):
         state = {f"residual/{c}": values for c, values in self._residuals.items()}
         for column, model in self._models.items():
             state |= {f"model/{k}/{column}": v for k, v in to_arrays(model).items()}
-        names = "\n".join(f"{c}\t{name}" for c, name in self.mechanisms_.items())
+        names = json.dumps(self.mechanisms_.to_dict())
         return state | {"mechanisms": np.frombuffer(names.encode(), np.uint8)}
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
@@ -206,8 +207,11 @@ class AdditiveNoise(ColumnwiseEngine):
                 name, _, column = rest.partition("/")
                 parts.setdefault(column, {})[name] = values
         self._models = {column: from_arrays(arrays) for column, arrays in parts.items()}
-        lines = bytes(state["mechanisms"]).decode().split("\n")
-        self.mechanisms_ = pd.Series(dict(line.rsplit("\t", 1) for line in lines), name="mechanism")
+        text = bytes(state["mechanisms"]).decode()
+        # Lines with a tab in models that were saved before a name could hold either.
+        lines = [line.rsplit("\t", 1) for line in text.split("\n")]
+        names = json.loads(text) if text.startswith("{") else dict(lines)
+        self.mechanisms_ = pd.Series(names, name="mechanism")
 
 
 def _even(values: np.ndarray, w: np.ndarray) -> np.ndarray:

@@ -16,6 +16,7 @@ from vaca.show.plotting.parts import (
     COLOURS,
     GREY,
     LINES,
+    as_written,
     wrap,
 )
 from vaca.show.words import number, span
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from vaca.model.answers import Effect
 
 
+@as_written
 def plot_effects(
     effects: Sequence[Effect] | Mapping[str, Effect], ax: Axes | None = None, level: float = 0.95
 ) -> Axes:
@@ -106,6 +108,7 @@ def _outcome(effect: Effect) -> str:
     return effect.outcome if effect.level is None else f"P({effect.outcome} = {effect.level})"
 
 
+@as_written
 def plot_history(history: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Training and validation loss by epoch, with the best epoch marked.
 

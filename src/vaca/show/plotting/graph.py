@@ -17,6 +17,7 @@ from vaca.show.plotting.parts import (
     COLOURS,
     GREY,
     PALE,
+    as_written,
     wrap,
 )
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from vaca.graph.dag import CausalGraph
 
 
+@as_written
 def plot_graph(
     graph: CausalGraph,
     ax: Axes | None = None,

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from vaca.show.plotting.parts import (
     COLOURS,
     PALE,
+    as_written,
     bars_of,
     clip,
     is_discrete,
@@ -25,6 +26,7 @@ from vaca.show.plotting.parts import (
 from vaca.table.schema import as_frame
 
 
+@as_written
 def plot_pairs(
     data: Any,
     model: Any = None,

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tempfile
 import textwrap
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.text import Text
+from matplotlib.ticker import FixedFormatter
 
-from vaca.errors import VacaError, did_you_mean
+from vaca.errors import VacaError, did_you_mean, visible
 from vaca.table.schema import Schema, as_frame
 
 #: Colours that stay apart under all forms of colour-blindness (Okabe and Ito); darkest first.
@@ -25,6 +30,9 @@ GREY, PALE, FAINT = "#666666", "#d0d0d0", "#efefef"
 PICTURES = (".png", ".svg", ".pdf")
 #: More rows than this add nothing that an eye can see.
 ROWS = 4000
+
+P = ParamSpec("P")
+T = TypeVar("T", Axes, Figure)
 
 
 def with_levels(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
@@ -192,6 +200,24 @@ def bars_of(ax: Axes, series: Mapping[str, pd.Series], levels: list[Any]) -> dic
     return handles
 
 
+def as_written(draw: Callable[P, T]) -> Callable[P, T]:
+    """For functions that draw: names and levels are shown as they are, not read as formulas."""
+
+    @functools.wraps(draw)
+    def drawn(*args: P.args, **kwargs: P.kwargs) -> T:
+        picture = draw(*args, **kwargs)
+        for part in picture.findobj():
+            if isinstance(part, Text):
+                part.set_parse_math(False)
+                part.set_text(visible(part.get_text()))
+            elif isinstance(part, Axis) and isinstance(part.get_major_formatter(), FixedFormatter):
+                labels = part.get_major_formatter().seq
+                part.set_major_formatter(FixedFormatter([visible(str(label)) for label in labels]))
+        return picture
+
+    return drawn
+
+
 def save_picture(picture: Axes | Figure, path: str | Path, dpi: int = 150) -> Path:
     """Write a picture to a .png, .svg or .pdf file, all or nothing, and give its path."""
     path = Path(path)
@@ -206,6 +232,8 @@ def save_picture(picture: Axes | Figure, path: str | Path, dpi: int = 150) -> Pa
     clean: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
     with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
         part = Path(folder) / path.name
-        figure.savefig(part, dpi=dpi, metadata=clean.get(path.suffix.lower()))
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing")  # a box says so in its place
+            figure.savefig(part, dpi=dpi, metadata=clean.get(path.suffix.lower()))
         os.replace(part, path)
     return path

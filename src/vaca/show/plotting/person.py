@@ -14,6 +14,7 @@ from vaca.errors import VacaError
 from vaca.show.plotting.parts import (
     COLOURS,
     PALE,
+    as_written,
     chosen_columns,
     is_discrete,
     joined,
@@ -25,6 +26,7 @@ from vaca.show.plotting.parts import (
 from vaca.table.schema import as_frame
 
 
+@as_written
 def plot_person(
     factual: Any,
     counterfactual: Any,

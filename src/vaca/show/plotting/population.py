@@ -17,6 +17,7 @@ from vaca.show.plotting.parts import (
     HATCHES,
     LINES,
     PALE,
+    as_written,
     bars_of,
     density,
     grid_of,
@@ -33,6 +34,7 @@ from vaca.show.plotting.parts import (
 from vaca.table.schema import as_frame
 
 
+@as_written
 def plot_population(
     before: Any | Mapping[str, Any],
     after: Any = None,
@@ -131,6 +133,7 @@ def _bar_ridge(
     level_ticks(ax, levels)
 
 
+@as_written
 def plot_densities(
     observational: Any,
     interventional: Any | Mapping[str, Any],
