@@ -210,9 +210,11 @@ def as_written(draw: Callable[P, T]) -> Callable[P, T]:
             if isinstance(part, Text):
                 part.set_parse_math(False)
                 part.set_text(visible(part.get_text()))
-            elif isinstance(part, Axis) and isinstance(part.get_major_formatter(), FixedFormatter):
-                labels = part.get_major_formatter().seq
-                part.set_major_formatter(FixedFormatter([visible(str(label)) for label in labels]))
+            elif isinstance(part, Axis):
+                formatter = part.get_major_formatter()
+                if isinstance(formatter, FixedFormatter):
+                    labels = [visible(str(label)) for label in formatter.seq]
+                    part.set_major_formatter(FixedFormatter(labels))
         return picture
 
     return drawn
