@@ -4,6 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 JOBS ?= 2
+SECONDS ?= 60
 
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
@@ -17,7 +18,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 say = @printf '\033[1m==> %s\033[0m\n' $(1)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types format docs bench results-page clean
+.PHONY: help setup demo test fuzz lint types format docs bench results-page audit clean
 
 help:  ## list the targets
 	@echo "Targets:"
@@ -44,6 +45,10 @@ demo: $(STAMP)  ## walk through the whole thing on an example and write a page
 test: $(STAMP)  ## run the tests (JOBS processes)
 	$(call say,"Running the tests and every documented example in $(JOBS) processes")
 	@$(BIN)/python -m pytest -n $(JOBS) --dist loadgroup $(ARGS)
+
+fuzz: $(STAMP)  ## throw changed files at every reader, for SECONDS=60
+	$(call say,"Changing files of every kind for $(SECONDS) s")
+	@$(BIN)/python -m tests.fuzz.run --seconds $(SECONDS) $(ARGS)
 
 lint: $(STAMP)  ## check style, formatting and types
 	$(call say,"Checking style (ruff check)")

@@ -187,11 +187,15 @@ class TableReader:
                 raise VacaError(f"{self.path}: {self._why_unreadable(error)}") from None
             except VacaError:
                 raise
-            except (ValueError, OSError) as error:
+            except Exception as error:
+                known = (ValueError, OSError, OverflowError, csv.Error)
                 if isinstance(error, OSError) and error.errno is not None:
                     raise
+                if self.format == ".csv" and not isinstance(error, known):
+                    raise
+                # pyarrow meets damaged files with errors of many kinds.
                 raise VacaError(
-                    f"{self.path}: not a {self.format} file that can be read: {_line(error)}"
+                    f"{self.path}: not a {self.format} file that can be read: {_line(error)[:300]}"
                 ) from None
 
     def _why_unreadable(self, error: BaseException) -> str:
@@ -229,6 +233,8 @@ def check_numbers(frame: pd.DataFrame, but: Iterable[str] = ()) -> None:
 
 
 def _to_pandas(batch: pa.RecordBatch) -> pd.DataFrame:
+    # A damaged file can hold places outside of itself: reading them would end the process.
+    batch.validate(full=True)
     return batch.to_pandas()
 
 

@@ -1,0 +1,223 @@
+"""Everything that reads what a stranger may have written: a start, and a run of one case.
+
+A run may raise `VacaError` and nothing else. What it gives back, if anything, is compared with
+what the unchanged input gives.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+import shutil
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from safetensors.numpy import load as load_arrays
+from safetensors.numpy import save as save_arrays
+
+import vaca
+from tests.fuzz import models
+from tests.fuzz.changes import bytes_changed, json_changed
+from vaca.engines.persistence import _seal
+
+PLACE = Path(tempfile.mkdtemp(prefix="vaca-fuzz-"))
+GRAPH = vaca.CausalGraph({"a": [], "b": ["a"], "c d": ["a", "b"]}, {"b": ["u", "v, w"]})
+SCHEMA = """\
+[sex]
+kind = "binary"
+levels = ["f", "m"]
+
+["income [k]"]
+kind = "continuous"
+
+[visits]
+kind = "count"
+"""
+CONFIG = """\
+graph = "graph.txt"
+out = "model"
+engine = "flow"
+seed = 3
+[model]
+hidden = 8
+lr = 0.01
+"""
+TABLE = models.table(20)
+
+
+def graph_files(rng: random.Random) -> None:
+    """`CausalGraph.read`, in every format."""
+    ending, text = rng.choice(
+        [
+            (".txt", GRAPH.to_text()),
+            (".txt", '{a, b} -> c -> d  # why\n"e # f": g, h\n'),
+            (".dot", GRAPH.to_dot()),
+            (".dot", 'strict digraph "g" { rankdir=LR; a -> b [x=y]; "c" -> b // no\n }'),
+            (".gml", GRAPH.to_gml()),
+            (".json", GRAPH.to_json()),
+            (".json", '{"a": [], "b": ["a"]}'),
+        ]
+    )
+    data = text.encode()
+    if ending == ".json" and rng.random() < 0.5:
+        data = json.dumps(json_changed(json.loads(text), rng)).encode()
+    else:
+        data = bytes_changed(data, rng)
+    path = PLACE / f"graph{ending}"
+    path.write_bytes(data)
+    graph = vaca.CausalGraph.read(path)
+    assert vaca.CausalGraph.from_json(graph.to_json()) == graph
+    assert graph.longest_path >= graph.longest_shortest_path
+
+
+def schema_files(rng: random.Random) -> None:
+    """`schema.toml`."""
+    from vaca.table.toml import read_schema
+
+    path = PLACE / "schema.toml"
+    path.write_bytes(bytes_changed(SCHEMA.encode(), rng))
+    read_schema(path)
+
+
+def config_files(rng: random.Random) -> None:
+    """The config of `vaca fit`."""
+    from vaca.table.toml import read_config
+
+    path = PLACE / "config.toml"
+    path.write_bytes(bytes_changed(CONFIG.encode(), rng))
+    read_config(path, {"": ["graph", "out", "engine", "seed"], "model": ["hidden", "lr"]})
+
+
+def csv_files(rng: random.Random) -> None:
+    """CSV tables, read and encoded."""
+    text = TABLE.to_csv(index=False, sep=rng.choice([",", ";", "\t"]))
+    path = PLACE / "table.csv"
+    path.write_bytes(bytes_changed(text.encode(rng.choice(["utf-8", "utf-16"])), rng))
+    _table(path)
+
+
+def parquet_files(rng: random.Random) -> None:
+    """Parquet and Feather tables, read and encoded."""
+    ending = rng.choice([".parquet", ".feather"])
+    stream = io.BytesIO()
+    TABLE.to_parquet(stream) if ending == ".parquet" else TABLE.to_feather(stream)
+    path = PLACE / f"table{ending}"
+    path.write_bytes(bytes_changed(stream.getvalue(), rng))
+    _table(path)
+
+
+def _table(path: Path) -> None:
+    from vaca.table.files import read_table
+    from vaca.table.schema import Schema
+
+    frame = read_table(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        schema = Schema.infer(frame, models.GRAPH)
+    rows = schema.encode(frame)
+    assert all(np.isfinite(values).all() for values in rows.values())
+
+
+def do_texts(rng: random.Random) -> None:
+    """`--do` on a model with text levels, a count and a number."""
+    from vaca.commands.common import parse_do
+    from vaca.model.intervention import Intervention
+
+    start = rng.choice([b"sex=m", b"visits+=3", b"income=4.5e3", b"visits = 7", b"income-=1"])
+    text = bytes_changed(start, rng).decode("utf-8", "surrogateescape")
+    model = models.fitted("AdditiveNoise")
+    do = parse_do([text], model)
+    parsed = Intervention.parse(do, model.graph, model.schema_).encode_rows(2)
+    rows = {name: np.zeros(2) for name in model.schema_}
+    values = parsed.resolve(lambda done: rows)
+    assert all(np.isfinite(v).all() for v in values.values())
+
+
+def model_folders(rng: random.Random) -> None:
+    """`vaca.load`, for every engine: changed bytes, and changes with a checksum that fits."""
+    name = rng.choice(models.NAMES)
+    files = dict(models.saved(name))
+    way = rng.randrange(4)
+    if way == 0:
+        file = rng.choice(models.FILES)
+        files[file] = bytes_changed(files[file], rng)
+    elif way == 1:
+        files["model.json"] = json.dumps(
+            json_changed(json.loads(files["model.json"]), rng)
+        ).encode()
+    elif way == 2:
+        about = json_changed(json.loads(files["model.json"]), rng)
+        if isinstance(about, dict):
+            about["sha256"] = _seal(about, files["arrays.safetensors"])
+        files["model.json"] = json.dumps(about).encode()
+    else:
+        arrays = _arrays_changed(load_arrays(files["arrays.safetensors"]), rng)
+        files["arrays.safetensors"] = save_arrays(arrays)
+        about = json.loads(files["model.json"])
+        about["sha256"] = _seal(about, files["arrays.safetensors"])
+        files["model.json"] = json.dumps(about).encode()
+    model = vaca.load(models.write(PLACE / "model", files))
+    if way < 2:  # the checksum was not made to fit: whatever loads is the same model
+        pd.testing.assert_frame_equal(models.answers(model), expected(name))
+
+
+def _arrays_changed(arrays: dict[str, np.ndarray], rng: random.Random) -> dict[str, np.ndarray]:
+    name = rng.choice(sorted(arrays))
+    values = arrays[name]
+    changes: list[Callable[[], Any]] = [
+        lambda: arrays.pop(name),
+        lambda: arrays.update({name + "x": values}),
+        lambda: arrays.update({name: values[..., :-1].copy()}),
+        lambda: arrays.update({name: np.repeat(values, 2, axis=0)}),
+        lambda: arrays.update({name: values.astype(rng.choice(["f4", "f8", "i8", "u1"]))}),
+        lambda: arrays.update({name: np.full_like(values, rng.choice([0, 1, 100]))}),
+        lambda: arrays.update({name: np.zeros((0, *values.shape[1:]), values.dtype)}),
+        lambda: arrays.update({name: values.reshape(-1)}),
+        lambda: arrays.update(
+            {name: -values if values.dtype.kind in "if" else values[::-1].copy()}
+        ),
+    ]
+    rng.choice(changes)()
+    return {k: np.ascontiguousarray(v) for k, v in arrays.items()}
+
+
+_expected: dict[str, pd.DataFrame] = {}
+
+
+def expected(name: str) -> pd.DataFrame:
+    """What the unchanged model of an engine answers."""
+    if name not in _expected:
+        _expected[name] = models.answers(
+            vaca.load(models.write(PLACE / "model", models.saved(name)))
+        )
+    return _expected[name]
+
+
+READERS: dict[str, Callable[[random.Random], None]] = {
+    "graph": graph_files,
+    "schema": schema_files,
+    "config": config_files,
+    "csv": csv_files,
+    "parquet": parquet_files,
+    "do": do_texts,
+    "model": model_folders,
+}
+
+
+def prepare(reader: str) -> None:
+    """Make what the cases start from, so that it is no case's own work."""
+    if reader == "model":
+        for name in models.NAMES:
+            expected(name)
+    READERS["do" if reader == "model" else reader](random.Random(0))
+
+
+def remove_place() -> None:
+    """Forget the files of the last cases."""
+    shutil.rmtree(PLACE, ignore_errors=True)
