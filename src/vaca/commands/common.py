@@ -329,9 +329,9 @@ def print_csv(table: pd.DataFrame, *, index: bool = False, header: bool = True) 
     return True
 
 
-def echo(text: str = "") -> None:
+def echo(text: object = "") -> None:
     """Print a line of an answer, whatever is in it."""
-    typer.echo(visible(text))
+    typer.echo(visible(str(text)))
 
 
 def note(text: str) -> None:
