@@ -14,6 +14,7 @@ from vaca.reproduction.fairness_tables import aims_reached, fairness_runs
 from vaca.reproduction.figures import Picture
 from vaca.reproduction.generalisation import GENERALISATION
 from vaca.reproduction.paper import PAPER, RESULT_MODELS, SCMS
+from vaca.reproduction.result_charts import glance
 from vaca.reproduction.run import Run, Store
 from vaca.reproduction.scores import (
     NOT_COMPARABLE,
@@ -34,6 +35,19 @@ TABLE_RESULTS = next(e for e in PAPER if e.name == "table-results")
 LEFT_OUT = ("table-results", "figure-pairs", "figure-time", "figure-params", "cross-validation")
 OTHERS = [e for e in (*PAPER, *STUDIES, *GENERALISATION) if e.name not in LEFT_OUT]
 MOST_SEEDS = tuple(range(20))
+#: Longer tables are folded.
+FOLD = 12
+#: Headings in words; an experiment that is not here goes by its name.
+HEADINGS = {
+    "table-fairness": "Fair classifiers on German Credit",
+    "unseen": "True models that no choice was made on",
+    "auto": "How well `vaca.auto` chooses",
+    "coverage": "How often an interval holds the truth",
+    "confounding": "A hidden common cause",
+    "graph-errors": "A wrong graph",
+    "depth": "Deep graphs",
+    "sample-size": "Few rows and many",
+}
 
 HOW = """\
 Every figure is x100, the mean and the sd over seeds. A model was fitted to 5000 rows (and stopped
@@ -93,36 +107,54 @@ def accuracy(store: Store) -> str:
     spoken = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     parts = [
         "## Accuracy",
+        *(_shown_picture(picture) for picture in glance(_cells(reports))),
         HOW,
         f"{len(reports)} runs, {spoken} seeds for each cell. {MADE_BY}",
         *_tallies(reports),
         "### Against the published figures",
         PUBLISHED,
-        to_markdown(results_table(reports, "published", SCMS, RESULT_MODELS)).rstrip(),
+        _folded("Every figure", results_table(reports, "published", SCMS, RESULT_MODELS)),
         *_worse(reports),
         "### Against the truth",
         PAPER_TEXT,
-        to_markdown(results_table(reports, "paper", SCMS, RESULT_MODELS)).rstrip(),
+        _folded("Every figure", results_table(reports, "paper", SCMS, RESULT_MODELS)),
     ]
     parts += _missing(seeds)
     for experiment in OTHERS:
         found = store.reports(experiment.runs(Options(seeds=MOST_SEEDS)))
         if not found:
             continue
-        parts.append(f"### `{experiment.name}`")
-        parts.append(experiment.help)
+        parts.append(f"### {HEADINGS.get(experiment.name, experiment.name)}")
+        parts.append(f"{experiment.help} Made by `vaca reproduce {experiment.name}`.")
         shown = experiment.show(found, Options())
         for item in shown:
             if isinstance(item, Picture):
-                parts.append(f"![{item.title}](images/results/{item.name}.png)\n\n{item.caption}")
+                parts.append(_shown_picture(item))
             else:
                 parts += [f"#### {item.title}"] if len(shown) > 1 else []
-                parts.append(f"{item.caption}\n\n{to_markdown(item).rstrip()}")
+                parts += [item.caption, _folded("The table", item)]
     return "\n\n".join(parts) + "\n"
+
+
+def _shown_picture(picture: Picture) -> str:
+    words = picture.caption or picture.title
+    return f"![{picture.title}](images/results/{picture.name}.png)\n\n{words}"
+
+
+def _folded(words: str, table: Table) -> str:
+    """A table that opens when it is asked for, if it is long."""
+    text = to_markdown(table).rstrip()
+    if len(table.rows) <= FOLD:
+        return text
+    return (
+        f'<details markdown="1"><summary>{words}: {len(table.rows)} lines</summary>\n\n{text}\n\n'
+        "</details>"
+    )
 
 
 def pictures(store: Store) -> Iterator[Picture]:
     """The pictures that `accuracy` refers to."""
+    yield from glance(_cells(_reports(store)))
     for experiment in OTHERS:
         found = store.reports(experiment.runs(Options(seeds=MOST_SEEDS)))
         if found:
@@ -180,7 +212,11 @@ def _worse(reports: Reports) -> list[str]:
         for c in cells
     ]
     known = [f"- {label(m)}: {why}" for m, why in WHY.items() if any(c.model == m for c in cells)]
-    parts = [f"#### Cells that are worse than published: {len(cells)}", "\n".join(lines)]
+    listed = "\n".join(lines)
+    parts = [
+        f"#### Worse than published: {len(cells)}",
+        f'<details markdown="1"><summary>Which ones</summary>\n\n{listed}\n\n</details>',
+    ]
     if known:
         parts += ["What is known about them:", "\n".join(known)]
     return parts

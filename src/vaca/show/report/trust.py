@@ -90,13 +90,13 @@ def _second_method(_: CausalModel, effect: Effect, __: pd.DataFrame, ___: int) -
     found: Any = getattr(effect, "cross_check", None)
     if found is None:
         return None
-    low, high = found.interval()
-    ours = effect.interval()
-    agree = low <= ours[1] and ours[0] <= high
     words = getattr(found, "words", "") or (
-        f"Estimated another way: {number(found.value)} ({number(low)} to {number(high)})."
+        f"Straight from the rows: {number(found.value)} "
+        f"({' to '.join(number(end) for end in found.interval())})."
     )
-    return Card("A second method", "good" if agree else "doubtful", str(words))
+    agrees = getattr(found, "agrees", None)
+    verdict = "unknown" if agrees is None else "good" if agrees else "doubtful"
+    return Card("A second method", verdict, _sentence(words))
 
 
 def _engines(_: CausalModel, effect: Effect, __: pd.DataFrame, ___: int) -> Card | None:

@@ -1,0 +1,31 @@
+"""The charts of the results page draw what was scored, and their words count it."""
+
+from vaca.reproduction.result_charts import chart, glance
+from vaca.reproduction.scores import Comparison
+
+
+def cell(scm, model, mean, published, metric="int_mmd"):
+    return Comparison(scm, model, metric, mean, 0.1, 5, 0.5, "VACA", published, 0.1, "better")
+
+
+CELLS = [
+    cell("chain-lin", "flow", 1.0, 5.0),
+    cell("chain-lin", "vaca-paper", 6.0, 5.0),
+    cell("loan", "flow", 2.0, 9.0),
+    cell("loan", "vaca-paper", 3.0, 4.0),
+]
+
+
+def test_a_line_for_each_true_model_and_a_count_for_each_engine():
+    picture = chart(CELLS, "int_mmd")
+    (ax,) = picture.figure.axes
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["loan", "chain-lin"]
+    assert "of 2 true models: CausalFlow in 2, VACA (paper) in 1" in picture.title
+    marks = [line.get_xdata()[0] for line in ax.lines if line.get_marker() == "o"]
+    assert marks == [2.0, 1.0]  # from the bottom
+    assert ax.get_xscale() == "log"
+
+
+def test_only_what_was_scored_is_drawn():
+    assert [picture.name for picture in glance(CELLS)] == ["results-int-mmd"]
+    assert glance([]) == []
