@@ -92,6 +92,7 @@ RECIPES: dict[str, Recipe] = {
     "vaca-small": Recipe("VACA (small)", _default("VACA", **SMALL), quick={"steps": 300}),
     "flow": Recipe("CausalFlow", _default("CausalFlow"), quick={"steps": 300}),
     "carefl": Recipe("CAREFL (default)", _default("CAREFL"), quick={"epochs": 20}),
+    "composite": Recipe("Composite", _default("Composite")),
     "additive": Recipe("AdditiveNoise", _default("AdditiveNoise")),
     "truth": Recipe("truth", _known, fitted=True),
 }

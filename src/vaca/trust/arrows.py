@@ -22,7 +22,7 @@ from vaca.trust.leftover import inputs, leftover, some_rows
 __all__ = ["arrow_changes"]
 
 #: Rows that scores are made of.
-ROWS = 2000
+ROWS = 4000
 #: Bins of the density of the noise.
 GRID = 400
 
