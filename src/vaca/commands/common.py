@@ -225,16 +225,19 @@ def show_table(frame: pd.DataFrame, digits: int = 4) -> None:
         table.add_row(
             visible(str(label)),
             *(
-                _number_text(row[n], digits) if numeric[n] else visible(str(row[n]))
+                number_text(row[n], digits) if numeric[n] else visible(str(row[n]))
                 for n in frame.columns
             ),
         )
     Console(highlight=False, markup=False, emoji=False).print(table)
 
 
-def _number_text(value: float, digits: int) -> str:
+def number_text(value: float, digits: int) -> str:
+    """A number for a table: separators, and no digits that say nothing; empty if there is none."""
     from vaca.table.words import shown_number
 
+    if value != value:
+        return ""
     return shown_number(value, digits) if abs(value) < 10**digits else f"{value:,.0f}"
 
 

@@ -50,6 +50,12 @@ def counterfactual(
         bool,
         typer.Option("--summary", help="One row for all draws: mean, sd, 5 and 95 %."),
     ] = False,
+    bounds: Annotated[
+        bool,
+        typer.Option(
+            "--bounds", help="For each level: its least and largest chance, whatever the noise."
+        ),
+    ] = False,
     keep: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Copy this column too, an id for example."),
@@ -75,6 +81,8 @@ def counterfactual(
         raise InterventionError("say what should have been different, for example --do age=40")
     if summary and draws is None:
         raise VacaError("--summary is over draws: add for example --draws 200")
+    if bounds and draws is not None and not summary:
+        raise VacaError("--bounds is one line per row: add --summary, or leave out --draws")
     source = load_model(model)
     change = parse_do(do, source)
     from vaca.model.streaming import Streamed, counterfactual_chunks, open_factual
@@ -82,6 +90,7 @@ def counterfactual(
 
     reader = open_factual(source, factual, keep or ())
     options: dict[str, Any] = {"draws": draws, "summary": summary, "seed": seed, "keep": keep or ()}
+    options["bounds"] = bounds
     tally = Streamed()
     shown = out is not None or stdout_is_a_file()
     with counting("answering", reader.rows, shown=shown) as advance:

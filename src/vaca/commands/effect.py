@@ -19,8 +19,11 @@ from vaca.commands.common import (
     columns_of,
     draw,
     load_model,
+    note,
+    number_text,
     parse_do,
     say,
+    show_table,
     write_table,
 )
 from vaca.errors import InterventionError, VacaError, did_you_mean
@@ -73,6 +76,26 @@ def effect(
             show_default=False,
         ),
     ] = None,
+    check: Annotated[
+        bool,
+        typer.Option(
+            "--cross-check/--no-cross-check",
+            help="Estimate it from the model's rows as well.",
+        ),
+    ] = True,
+    hidden: Annotated[
+        bool,
+        typer.Option("--hidden", help="How strong a hidden cause would explain it away."),
+    ] = False,
+    engines: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--engines",
+            metavar="NAME",
+            help="Fit this engine too and ask it the same; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     n: Annotated[int, typer.Option("-n", "--rows", min=2, help="Rows to draw.")] = 10_000,
     draws: Annotated[
         int | None, typer.Option(min=1, help="With --given: draws for each row.")
@@ -89,7 +112,13 @@ def effect(
     the rows drawn; it does not cover a wrong graph or hidden causes. A model without refits has no
     interval: the error of its simulation alone is given.
 
+    Below it stands a second opinion: an estimate from the rows the model was fitted to, which
+    does not use its mechanisms. Where the two disagree, rely on neither. --plot with --hidden
+    draws what hidden causes of each strength leave of the effect.
+
     Example: vaca effect loan --on income --do gender=1 --against gender=0
+
+    Example: vaca effect model --on pay --do course=1 --against course=0 --hidden
     """
     check_out(out, force)
     check_plot(plot, force)
@@ -118,17 +147,20 @@ def effect(
         whole = one.whole if by else one
         # The number on a line of its own: the whole seldom fits one.
         say(f"{whole.asked}:\n  {whole.answered}")
-        for note in whole.notes():
-            say(f"  {note}")
+        for sentence in whole.notes():
+            say(f"  {sentence}")
         if by:
-            say(one.to_string(float_format=lambda value: f"{value:.4g}"))
+            say(one.to_string(float_format=lambda value: number_text(value, 4)))
+        _second_opinions(whole, check, hidden, engines)
     parts = [part for one in found for part in (one.effects.values() if by else [one])]
     if out is not None:
         table = effect_table(parts)
         if by:
             table.insert(0, "group", [group for one in found for group in one.effects])
         write_table(table, out)
-    if plot is not None:
+    if plot is not None and hidden:
+        draw((found[0].whole if by else found[0]).sensitivity().plot(), plot)
+    elif plot is not None:
         from vaca.show.plotting import plot_effects
 
         if by:
@@ -138,6 +170,42 @@ def effect(
             draw(plot_effects(groups), plot)
         else:
             draw(plot_effects(parts), plot)
+
+
+def _second_opinions(effect: Effect, check: bool, hidden: bool, engines: list[str] | None) -> None:
+    """Say what else is known about an answer: from the rows, on hidden causes, by engines."""
+    learned = effect.model is not None and effect.model._learned
+    if check and learned:
+        from vaca.trust.cross_check import check_effect
+
+        with busy("checking"):
+            found = effect.cross_check
+        try:
+            _lines((found or check_effect(effect)).words)
+        except VacaError as error:
+            _lines(f"no cross-check: {error}")
+    if hidden:
+        with busy("weighing hidden causes"):
+            sensitivity = effect.sensitivity()
+            sentence = sensitivity.sentence
+        _lines(sentence)
+        if len(sensitivity.benchmarks):
+            shares = sensitivity.benchmarks[["treatment", "outcome"]]
+            table = shares.map(lambda share: f"{100 * share:.1f} %")
+            times = sensitivity.benchmarks["times"]
+            table["times needed"] = [f"{k:,.1f}" if k < 1e4 else "-" for k in times]
+            show_table(table)
+    if engines:
+        from vaca.trust.agreement import ask_engines, engines_words
+
+        table = ask_engines(effect, engines, progress=lambda name: note(f"fitting {name}"))
+        _lines(engines_words(table))
+        show_table(table.drop(columns="apart"))
+
+
+def _lines(text: str) -> None:
+    for line in text.splitlines():
+        say(f"  {line}".replace("\N{MINUS SIGN}", "-"))
 
 
 def parse_among(texts: list[str] | None, model: CausalModel) -> dict[str, Any] | str | None:

@@ -25,13 +25,17 @@ class CounterfactualFrame(pd.DataFrame):
         Draws of each row, under the last level of the index.
     fits : int
         To how many fits the draws were dealt in turn.
+    bounds : DataFrame or None
+        If asked for: between what the chance of each level lies, whatever the model assumes on
+        noise; see `vaca.trust.bounds.counterfactual_bounds`.
     """
 
-    _metadata = ["outside_support", "draws", "fits"]
+    _metadata = ["outside_support", "draws", "fits", "bounds"]
 
     outside_support: list[str]
     draws: int | None
     fits: int
+    bounds: pd.DataFrame | None = None
 
     @property
     def _constructor(self) -> type[pd.DataFrame]:
@@ -147,6 +151,8 @@ class Effect:
         The places of those rows in `model.rows_`, if they are from there.
     model : CausalModel or None
         Who answered.
+    engines : DataFrame or None
+        What other engines answer, if they were asked.
     """
 
     value: float
@@ -165,6 +171,7 @@ class Effect:
     among: Any = None
     rows: np.ndarray | None = field(default=None, repr=False, compare=False)
     model: Any = field(default=None, repr=False, compare=False)
+    engines: pd.DataFrame | None = field(default=None, repr=False, compare=False)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A t interval; it covers the fit only if `covers_fit` says so.
@@ -189,6 +196,18 @@ class Effect:
             return check_effect(self)
         except VacaError:
             return None
+
+    def sensitivity(self) -> Any:
+        """How strong a hidden common cause would have to be to explain the effect away.
+
+        Returns
+        -------
+        vaca.trust.hidden.Sensitivity
+            With `robustness_value`, `benchmarks`, `sentence`, `bounds()` and `plot()`.
+        """
+        from vaca.trust.hidden import sensitivity
+
+        return sensitivity(self)
 
     def __float__(self) -> float:
         return self.value

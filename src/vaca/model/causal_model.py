@@ -12,13 +12,14 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vaca.checks import check_count, check_room, check_seed
-from vaca.errors import SchemaError
+from vaca.errors import SchemaError, VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.answers import CounterfactualFrame
 from vaca.model.intervention import Intervention, warn_outside_support
@@ -106,6 +107,8 @@ class CausalModel(abc.ABC):
         do: Mapping[str, Any],
         draws: int | None = None,
         seed: int | None = None,
+        *,
+        bounds: bool = False,
     ) -> CounterfactualFrame:
         """What each given row would have been under the intervention `do`.
 
@@ -120,6 +123,9 @@ class CausalModel(abc.ABC):
             draws of p(x_cf | x, do) for each row, under the index (row, draw), and `.summary()`.
         seed : int, optional
             For the draws and for random interventions.
+        bounds : bool
+            Also give, as `.bounds`, between what the chance of each level of a discrete column
+            lies: what no data can decide, and the model's choice of noise does.
 
         Returns
         -------
@@ -148,6 +154,10 @@ class CausalModel(abc.ABC):
         result.draws, result.fits = draws, len(self._dealt())
         result.outside_support = self._outside(intervention, answer)
         warn_outside_support(result.outside_support)
+        if bounds:
+            from vaca.trust.bounds import counterfactual_bounds
+
+            result.bounds = counterfactual_bounds(self, frame, do)
         return result
 
     def _keep_exactly(
@@ -180,6 +190,7 @@ class CausalModel(abc.ABC):
         n: int = 10_000,
         draws: int | None = None,
         seed: int | None = 0,
+        engines: Sequence[str] = (),
     ) -> Any:
         r"""The average effect on a column of `treatment` against `control`.
 
@@ -205,6 +216,9 @@ class CausalModel(abc.ABC):
         draws : int, optional
             Draws for each given row. By default the point counterfactual where it is exact, and
             else enough draws for its mean.
+        engines : sequence of str
+            Other engines to fit to the model's rows and ask the same; their answers are in
+            `Effect.engines`.
 
         Returns
         -------
@@ -231,13 +245,22 @@ class CausalModel(abc.ABC):
             draws=draws,
             seed=_fresh_seed() if seed is None else seed,
         )
-        return average_effect(self, question, among, by)
+        found = average_effect(self, question, among, by)
+        if not engines:
+            return found
+        if by is not None:
+            raise VacaError("engines are asked one question: leave out by=")
+        from vaca.trust.agreement import ask_engines
+
+        return replace(found, engines=ask_engines(found, engines, seed=question.seed))
 
     def assumptions(self) -> pd.DataFrame:
         """Per column: is its noise recovered exactly, and what a counterfactual rests on."""
         rows = []
         for name in self.schema_.columns:
             exact, text = self._assumption(name)
+            if not exact and self.schema_[name].discrete:
+                text += "; counterfactual(..., bounds=True) shows what other choices could say"
             rows.append({"column": name, "exact": exact, "rests_on": text})
         return pd.DataFrame(rows).set_index("column")
 

@@ -134,13 +134,15 @@ def counterfactual_chunks(
     summary: bool = False,
     seed: int | None = None,
     keep: Sequence[str] = (),
+    bounds: bool = False,
     chunk: int = CHUNK,
     tally: Streamed | None = None,
 ) -> Iterator[tuple[int, pd.DataFrame]]:
     """Yield (factual rows, answers to them) for each piece of a file; see `stream_counterfactuals`.
 
     Where an intervention can leave the range of the data, the answers have a column
-    `outside_support` that says of each row whether it does.
+    `outside_support` that says of each row whether it does. With `bounds`, two columns for each
+    level of a moved column hold between what its chance lies.
     """
     if summary and draws is None:
         raise VacaError("a summary is over draws: give a number of draws, for example --draws 200")
@@ -155,12 +157,16 @@ def counterfactual_chunks(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SupportWarning)  # told once, at the end
             answer = model.counterfactual(
-                facts, do, draws=draws, seed=_piece_seed(int(base), number)
+                facts, do, draws=draws, seed=_piece_seed(int(base), number), bounds=bounds
             )
         if number == 0:
             tally.unseen = model._unseen(intervention, model.schema_.encode(answer))
         outside = _outside(model, answer, intervened, tally)
         frame = _flat(answer, draws, summary)
+        if answer.bounds is not None:
+            table = answer.bounds
+            table.columns = [f"{column}={level} {end}" for column, level, end in table.columns]
+            frame = pd.concat([frame, table.set_axis(frame.index)], axis=1)
         if flagged:
             if summary and draws is not None:
                 outside = outside.reshape(len(facts), draws).any(axis=1)

@@ -1,0 +1,108 @@
+"""Engines asked the same question, and how far apart their answers are.
+
+Engines make different assumptions on the same graph. Where their answers differ by more than the
+interval says, the answer rests on one of those assumptions, and the interval does not cover that.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vaca.engines.registry import engine_class, engine_names, named_by
+from vaca.errors import VacaError, VacaWarning
+from vaca.show.words import number
+
+if TYPE_CHECKING:
+    from vaca.model.answers import Effect
+
+__all__ = ["ask_engines", "engines_words"]
+
+#: A second engine is asked for an opinion, not for a record: so many rows are enough for it.
+ROWS = 4000
+
+
+def ask_engines(
+    effect: Effect,
+    engines: Sequence[str],
+    *,
+    seed: int = 0,
+    progress: Callable[[str], Any] | None = None,
+) -> pd.DataFrame:
+    """Fit other engines to the model's rows and ask each what the effect was asked.
+
+    Parameters
+    ----------
+    effect : Effect
+        Of a fitted engine.
+    engines : sequence of str
+        Names of engines, as classes ("CausalFlow") or as the command line has them ("flow").
+    progress : callable, optional
+        Is told the name of each engine before it is fitted.
+
+    Returns
+    -------
+    DataFrame
+        Index `engine`, the model's own first; `effect`, `low`, `high` (95 %, empty where an engine
+        has no interval) and `apart`: the distance to the model's effect in halves of its interval.
+    """
+    model = effect.model
+    rows = getattr(model, "rows_", None) if model is not None and model._learned else None
+    if model is None or not rows:
+        raise VacaError("other engines learn from the model's rows, and it keeps none")
+    if effect.per_row is not None and effect.rows is None:
+        raise VacaError("other engines are asked about everyone or with among=, not of given rows")
+    known = engine_names(alone=True)
+    names = [named_by().get(name, name) for name in engines]
+    classes = {name: engine_class(name, known) for name in names if name != type(model).__name__}
+    frame = model.schema_.decode(rows)
+    if len(frame) > ROWS:
+        frame = frame.sample(ROWS, random_state=seed)
+    found = {type(model).__name__: effect}
+    for name, cls in classes.items():
+        if progress is not None:
+            progress(name)
+        engine: Any = cls(model.graph, schema=model.schema_, seed=seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VacaWarning)  # said by the model's own answer
+            engine.fit(frame, progress=False)
+            found[name] = engine.effect(
+                effect.outcome, effect.treatment, effect.control,
+                level=effect.level, among=effect.among, seed=seed,
+            )  # fmt: skip
+    low, high = effect.interval()
+    half = (high - low) / 2 if effect.covers_fit else float("nan")
+    table = pd.DataFrame(
+        {
+            "effect": [one.value for one in found.values()],
+            "low": [one.interval()[0] if one.covers_fit else np.nan for one in found.values()],
+            "high": [one.interval()[1] if one.covers_fit else np.nan for one in found.values()],
+        },
+        index=pd.Index(found, name="engine"),
+    )
+    table["apart"] = (table["effect"] - effect.value).abs() / half
+    return table
+
+
+def engines_words(table: pd.DataFrame) -> str:
+    """How far apart the engines are, in words.
+
+    >>> import pandas as pd
+    >>> columns = {"effect": [1.0, 3.0], "low": [0.5, float("nan")], "high": [1.5, float("nan")]}
+    >>> table = pd.DataFrame({**columns, "apart": [0.0, 4.0]}, index=["CausalFlow", "VACA"])
+    >>> engines_words(table)
+    'engines give 1 to 3: more than the interval says. The answer rests on what an engine assumes'
+    """
+    low, high = float(table["effect"].min()), float(table["effect"].max())
+    if len(table) < 2:
+        return "no other engine was asked"
+    said = f"engines give {number(low)} to {number(high)}"
+    if table["apart"].isna().all():
+        return said
+    if table["apart"].max() > 1:
+        return f"{said}: more than the interval says. The answer rests on what an engine assumes"
+    return f"{said}: within the interval"
