@@ -113,7 +113,10 @@ class Overlap:
         """
         effects = self._torn(rows, graph, do)
         looked = {column: values[:ROWS] for column, values in rows.items()}
-        shares = {pair: float(np.mean(self._cells_unseen(looked, *pair))) for pair in effects}
+        shares = {
+            pair: float(np.mean(self._in_cells(looked, pair, self.unseen[pair])))
+            for pair in effects
+        }
         return [
             f"do on {', '.join(map(repr, do))}: {100 * shares[pair]:.0f} % of the rows combine "
             f"{pair[0]!r} and {pair[1]!r}, causes of {', '.join(map(repr, effects[pair]))}, "
@@ -123,10 +126,21 @@ class Overlap:
         ]
 
     def beyond(self, rows: Columns, graph: CausalGraph, do: Collection[str]) -> np.ndarray:
-        """Which rows (n,) combine causes that doing the nodes tears apart as no row does."""
+        """Which rows (n,) combine causes that doing the nodes tears apart, as no row nearly does.
+
+        A cell beside one that rows are in is an edge of the data, not beyond it.
+        """
         found = np.zeros(len(next(iter(rows.values()))), dtype=bool)
         for pair in self._torn(rows, graph, do):
-            found |= self._cells_unseen(rows, *pair)
+            far = self.unseen[pair]
+            for axis, column in enumerate(pair):
+                if column in self.edges:
+                    padded = np.pad(far, [(1, 1) if k == axis else (0, 0) for k in (0, 1)],
+                                    constant_values=True)  # fmt: skip
+                    ends = padded.take(range(len(far) if axis == 0 else far.shape[1]), axis)
+                    last = padded.take(range(2, padded.shape[axis]), axis)
+                    far = far & ends & last
+            found |= self._in_cells(rows, pair, far)
         return found
 
     def _torn(
@@ -143,10 +157,9 @@ class Overlap:
         }
         return {pair: nodes for pair, nodes in effects.items() if nodes}
 
-    def _cells_unseen(self, rows: Columns, one: str, other: str) -> np.ndarray:
-        """Which rows (n,) are in unseen cells of the pair."""
-        empty = self.unseen[one, other]
-        a, b = (_cells(rows[c], self.edges.get(c)) for c in (one, other))
+    def _in_cells(self, rows: Columns, pair: tuple[str, str], empty: np.ndarray) -> np.ndarray:
+        """Which rows (n,) are in the marked cells of the pair."""
+        a, b = (_cells(rows[c], self.edges.get(c)) for c in pair)
         known = (a < empty.shape[0]) & (b < empty.shape[1])  # else a level without rows
         found = np.zeros(len(a), dtype=bool)
         found[known] = empty[a[known], b[known]]

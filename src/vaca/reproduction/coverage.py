@@ -147,19 +147,31 @@ def _audit(kind: Kind, engine: Any, table: pd.DataFrame) -> list[float]:
 
 def _runs(options: Options) -> list[Run]:
     kinds = options.scms or tuple(KINDS)
-    (model,) = options.models or ("Composite",)
+    models = options.models or ("Composite",)
     sizes = {200: 2} if options.quick else TABLES
     runs = []
     for n, tables in sizes.items():
         for seed in options.seeds or range(tables):
             for kind in kinds:
                 if n == min(sizes) or kind in LARGE:
-                    runs.append(
-                        Run(f"coverage:{kind}", model, seed, config={"refits": REFITS}, train=n,
-                            validation=0, factuals=0, rows=0, resamples=0, protocols=(),
-                            task="coverage")
-                    )  # fmt: skip
+                    runs += [_run(kind, model, seed, n) for model in models]
     return runs
+
+
+def _run(kind: str, model: str, seed: int, n: int) -> Run:
+    # What a run does not use is set to nothing, so that no default of another study names it.
+    unused: dict[str, Any] = {"validation": 0, "factuals": 0, "rows": 0, "resamples": 0}
+    config = {"refits": REFITS, "revision": getattr(engine_class(model), "revision", 1)}
+    return Run(
+        f"coverage:{kind}",
+        model,
+        seed,
+        config=config,
+        train=n,
+        protocols=(),
+        task="coverage",
+        **unused,
+    )
 
 
 def cells(reports: Reports) -> pd.DataFrame:
