@@ -90,9 +90,9 @@ def template(tmp_path_factory):
         "counts.toml": '[age]\nkind = "count"\n',
         "number.toml": '[sex]\nkind = "continuous"\n',
         "c-key.toml": "sede = 1\n",
-        "c-setting.toml": "[settings]\nhiden = 3\n",
+        "c-setting.toml": "[settings]\nwidht = 3\n",
         "c-type.toml": "seed = 'one'\n",
-        "c-value.toml": "[settings]\nhidden = 'wide'\n",
+        "c-value.toml": "[settings]\nwidth = 'wide'\n",
         "c-engine.toml": 'engine = "flo"\n',
     }.items():
         (d / name).write_text(content)
@@ -178,7 +178,7 @@ CASES = {
     "text as number": (f"{FIT} --schema number.toml", "a number is needed"),
     "no such config": (f"{FIT} --config no.toml", "no.toml: no such file"),
     "a key in the config": (f"{FIT} --config c-key.toml", "did you mean 'seed'"),
-    "a setting in the config": (f"{FIT} --config c-setting.toml", "did you mean 'hidden'"),
+    "a setting in the config": (f"{FIT} --config c-setting.toml", "did you mean 'width'"),
     "a type in the config": (f"{FIT} --config c-type.toml", "seed is a whole number"),
     "a type of a setting": (f"{FIT} --config c-value.toml", "hidden of CausalFlow is of type int"),
     "an engine in the config": (f"{FIT} --config c-engine.toml", "did you mean 'flow'"),

@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from vaca.engines.composite import Composite
     from vaca.engines.ensemble import Ensemble
     from vaca.engines.multicvae import MultiCVAE
+    from vaca.engines.paper_vaca import PaperVACA
     from vaca.engines.persistence import load, save
     from vaca.engines.selection import auto
     from vaca.engines.vaca import VACA

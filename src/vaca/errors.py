@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import inspect
+import warnings
 from collections.abc import Iterable
 
 
@@ -32,6 +34,14 @@ class VacaWarning(UserWarning):
 
 class SupportWarning(VacaWarning):
     """An intervention lies outside the values seen in the data."""
+
+
+def warn(message: str, category: type[VacaWarning] = VacaWarning) -> None:
+    """Warn about the line outside this package that led here: the user's own."""
+    level, frame = 1, inspect.currentframe()
+    while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] == "vaca":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)
 
 
 def shorten(value: object, limit: int = 80) -> str:

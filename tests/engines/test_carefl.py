@@ -15,7 +15,7 @@ from vaca.engines.carefl import CAREFL, PAPER_SIZES
 @pytest.fixture(scope="module")
 def mixed() -> tuple[CAREFL, pd.DataFrame]:
     frame, graph = mixed_table(300)
-    flow = CAREFL(graph, {"visits": "count"}, flows=2, hidden=8, epochs=8)
+    flow = CAREFL(graph, {"visits": "count"}, flows=2, width=8, epochs=8)
     return flow.fit(frame, progress=False), frame
 
 
@@ -67,7 +67,7 @@ def test_an_intervention_keeps_the_noise_of_the_others():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(100, 3)).cumsum(1), columns=list("abc"))
     graph = vaca.CausalGraph.from_edges([("a", "b"), ("b", "c")])
-    flow = CAREFL(graph, flows=3, hidden=8, epochs=10).fit(frame, progress=False)
+    flow = CAREFL(graph, flows=3, width=8, epochs=10).fit(frame, progress=False)
     u = flow.noise(50, np.random.default_rng(1))
     answer = flow.simulate(u, {"b": np.full(50, 0.7)})
     again = flow.abduct(answer)
@@ -102,7 +102,7 @@ def test_the_flow_is_triangular_in_the_ordering(mixed):
 def test_the_papers_configurations():
     assert set(PAPER_SIZES) == set(vaca.scms.names())
     model = CAREFL.paper("mgraph-nadd", seed=3)
-    assert (model.flows, model.hidden, model.seed) == (5, 96, 3)
+    assert (model.flows, model.width, model.seed) == (5, 96, 3)
     with pytest.raises(vaca.VacaError, match="no configuration for 'triangel-lin'"):
         CAREFL.paper("triangel-lin")
 
@@ -120,7 +120,7 @@ def test_parameter_counts_are_the_published_ones(name, published):
         # The first column of the ordering has no inputs: its network is a constant.
         used += spline
         for j in range(1, d):
-            used += int((layer.take[j] < d).sum()) * model.hidden + layer.b0[j].numel()
+            used += int((layer.take[j] < d).sum()) * model.width + layer.b0[j].numel()
             used += layer.spline_w[j].numel() + layer.spline_b[j].numel()
     assert used == published
 
@@ -129,7 +129,7 @@ def test_a_known_linear_mechanism_is_learned():
     rng = np.random.default_rng(0)
     x = rng.normal(size=1200)
     frame = pd.DataFrame({"x": x, "y": 2 * x + 0.5 * rng.normal(size=1200)})
-    flow = CAREFL(vaca.CausalGraph.from_edges([("x", "y")]), flows=2, hidden=16, epochs=60)
+    flow = CAREFL(vaca.CausalGraph.from_edges([("x", "y")]), flows=2, width=16, epochs=60)
     flow.fit(frame, progress=False)
     effect = flow.effect("y", treatment={"x": 1.0}, control={"x": 0.0}).value
     assert effect == pytest.approx(2.0, abs=0.3)

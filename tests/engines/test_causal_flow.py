@@ -226,7 +226,7 @@ def test_a_long_chain_is_fitted():
     steps = rng.normal(size=(80, 60)).cumsum(1)
     frame = pd.DataFrame(steps, columns=[f"x{i}" for i in range(60)])
     edges = [(f"x{i}", f"x{i + 1}") for i in range(59)]
-    flow = CausalFlow(vaca.CausalGraph.from_edges(edges), steps=5, hidden=8)
+    flow = CausalFlow(vaca.CausalGraph.from_edges(edges), steps=5, width=8)
     flow.fit(frame, progress=False)
     assert np.isfinite(flow.sample(10, seed=0).to_numpy()).all()
 

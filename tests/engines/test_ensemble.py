@@ -117,7 +117,7 @@ def test_processes_give_the_same_as_one():
 
 
 def test_flow_members_keep_their_histories():
-    settings = {"steps": 10, "hidden": 8}
+    settings = {"steps": 10, "width": 8}
     flow = vaca.Ensemble(GRAPH, members=2, settings=settings, jobs=1).fit(table(100))
     assert set(flow.history_["member"]) == {0, 1}
     assert "in each of 2 members" in flow.assumptions()["rests_on"].iloc[0]
@@ -139,7 +139,7 @@ def test_without_bootstrap_members_see_the_same_rows():
     [
         ({"members": 1}, "at least 2"),
         ({"engine": "CausalFlo"}, "did you mean 'CausalFlow'"),
-        ({"engine": "CausalFlow", "settings": {"hiden": 3}}, "did you mean 'hidden'"),
+        ({"engine": "CausalFlow", "settings": {"widht": 3}}, "did you mean 'width'"),
         ({"engine": "AdditiveNoise", "settings": {"seed": 3}}, "no setting 'seed'"),
     ],
 )
@@ -157,7 +157,7 @@ def test_members_must_match(model):
 
 
 def test_a_member_that_fails_says_why():
-    settings = {"steps": 5, "hidden": -3}
+    settings = {"steps": 5, "width": -3}
     with pytest.raises(VacaError, match="member [01]: .*[a-z]"):
         vaca.Ensemble(PAIR, members=2, settings=settings, jobs=2).fit(table(50)[["x", "y"]])
 

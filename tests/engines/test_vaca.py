@@ -15,6 +15,7 @@ from vaca.engines.nn import objectives
 from vaca.engines.nn.likelihoods import Discrete
 from vaca.engines.nn.state_network import StateNetwork
 from vaca.engines.nn.value_network import ValueNetwork, depth_layers
+from vaca.engines.paper_vaca import PaperVACA
 from vaca.engines.vaca import VACA
 from vaca.errors import VacaError, VacaWarning
 
@@ -274,6 +275,10 @@ def quick(graph: vaca.CausalGraph, **changes) -> VACA:
     return VACA(graph, **{"steps": 25, "width": 16, **changes})
 
 
+def quick_paper(graph: vaca.CausalGraph, **changes) -> PaperVACA:
+    return PaperVACA(graph, **{"epochs": 4, "validation_samples": 2, **changes})
+
+
 CHAIN = vaca.CausalGraph.from_edges([("a", "b"), ("b", "c")])
 
 
@@ -294,8 +299,8 @@ def test_a_binary_cause_keeps_its_latent_with_the_weight_of_the_paper() -> None:
 
     def moved(weight: float) -> float:
         """How far the latent of s moves with s, in sds of its prior."""
-        model = VACA(
-            graph, messages="states", epochs=40, batch_size=100, discrete_weight=weight
+        model = PaperVACA(
+            graph, epochs=40, batch_size=100, discrete_weight=weight, patience=None
         ).fit(frame)
         # Weighted in training alone: a bound on log p(x) must not be.
         assert model._net.discrete_weight == 1.0
@@ -330,18 +335,17 @@ def test_the_same_seed_gives_the_same_model_and_a_saved_one_answers_the_same(tmp
 
 
 @pytest.mark.parametrize("objective", objectives.OBJECTIVES)
-@pytest.mark.parametrize("messages", ["values", "states"])
-def test_every_objective_trains(objective, messages) -> None:
-    model = quick(CHAIN, objective=objective, messages=messages, samples=3, steps=4, beta=0.5)
-    model.fit(chain_frame(60))
+@pytest.mark.parametrize("make", [quick, quick_paper])
+def test_every_objective_trains(objective, make) -> None:
+    model = make(CHAIN, objective=objective, samples=3, beta=0.5).fit(chain_frame(60))
     assert np.isfinite(model.sample(5, seed=0).to_numpy()).all()
 
 
 @pytest.mark.parametrize("variance", ["column", 0.01])
-@pytest.mark.parametrize("messages", ["values", "states"])
-def test_every_kind_of_output_noise_trains(variance, messages) -> None:
+@pytest.mark.parametrize("make", [quick, quick_paper])
+def test_every_kind_of_output_noise_trains(variance, make) -> None:
     frame = chain_frame(60)
-    model = quick(CHAIN, variance=variance, messages=messages, steps=4).fit(frame)
+    model = make(CHAIN, variance=variance).fit(frame)
     pd.testing.assert_frame_equal(pd.DataFrame(model.counterfactual(frame, {})), frame)
 
 
@@ -380,27 +384,35 @@ def test_broken_conditions_are_allowed_and_warned_about() -> None:
     with pytest.warns(VacaWarning, match="design condition 2"):
         quick(CHAIN, encoder_hidden_layers=1, steps=2).fit(frame)
     with pytest.warns(VacaWarning, match="design condition 1"):
-        quick(CHAIN, hidden_layers=0, steps=2, messages="states").fit(frame)
+        quick_paper(CHAIN, hidden_layers=0).fit(frame)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         quick(CHAIN, hidden_layers=1, steps=2).fit(frame)
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("make", "changes", "message"),
     [
-        ({"messages": "letters"}, "messages is one of"),
-        ({"objective": "loss"}, "objective is one of"),
-        ({"variance": -1.0}, "variance is"),
-        ({"variance": "decoder", "messages": "states"}, "goes with messages"),
-        ({"parents_dropout": 1.0}, "parents_dropout lies in"),
-        ({"width": 0}, "width is a whole number"),
-        ({"hidden_layers": -1}, "hidden_layers is at least 0"),
+        (quick, {"objective": "loss"}, "objective is one of"),
+        (quick, {"variance": -1.0}, "variance is"),
+        (quick_paper, {"variance": "decoder"}, 'variance is "column" or a positive number'),
+        (quick_paper, {"parents_dropout": 1.0}, "parents_dropout lies in"),
+        (quick_paper, {"discrete_weight": 0.0}, "discrete_weight is a positive number"),
+        (quick, {"width": 0}, "width is a whole number"),
+        (quick, {"hidden_layers": -1}, "hidden_layers"),
+        (quick, {"patience": 0.0}, "patience is a number above 0"),
     ],
 )
-def test_bad_parameters_are_refused(changes, message) -> None:
+def test_bad_parameters_are_refused(make, changes, message) -> None:
     with pytest.raises(VacaError, match=message):
-        quick(CHAIN, **changes).fit(chain_frame(60))
+        make(CHAIN, **changes).fit(chain_frame(60))
+
+
+@pytest.mark.parametrize("make", [quick, quick_paper])
+def test_a_warning_points_at_the_line_of_the_user(make) -> None:
+    with pytest.warns(VacaWarning, match="design condition") as caught:
+        make(CHAIN, hidden_layers=0).fit(chain_frame(60))
+    assert caught[0].filename == __file__
 
 
 def test_hard_tables() -> None:
@@ -440,12 +452,12 @@ def test_hard_tables() -> None:
     assert len(quick(single, steps=3).fit(frame[["alone"]]).sample(4, seed=0)) == 4
 
 
-@pytest.mark.parametrize("messages", ["values", "states"])
-def test_a_very_long_chain_trains_and_warns(messages) -> None:
+@pytest.mark.parametrize("make", [quick, quick_paper])
+def test_a_very_long_chain_trains_and_warns(make) -> None:
     names = [f"x{i}" for i in range(60)]
     graph = vaca.CausalGraph.from_edges(list(zip(names, names[1:], strict=False)))
     walk = np.random.default_rng(0).normal(size=(100, 60)).cumsum(1)
     with pytest.warns(VacaWarning, match="longest path of the graph has 59 edges"):
-        model = quick(graph, steps=2, messages=messages).fit(pd.DataFrame(walk, columns=names))
+        model = make(graph).fit(pd.DataFrame(walk, columns=names))
     assert np.isfinite(model.history_["loss"]).all()
     assert np.isfinite(model.sample(5, do={"x0": 1.0}, seed=0).to_numpy()).all()

@@ -20,7 +20,7 @@ from vaca.engines.registry import ENGINES, engine_class
 
 GRAPH = vaca.CausalGraph.from_edges([("sex", "visits"), ("sex", "income"), ("visits", "income")])
 #: What makes a fit short, for the engines that have it.
-QUICK = {"steps": 6, "epochs": 2, "polish_steps": 0, "members": 2, "hidden": 4, "width": 4}
+QUICK = {"steps": 6, "epochs": 2, "polish_steps": 0, "members": 2, "width": 4}
 FILES = ("model.json", "arrays.safetensors")
 
 

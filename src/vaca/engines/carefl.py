@@ -22,7 +22,7 @@ from torch import Tensor, nn
 
 from vaca.engines.engine import Engine, RowWeights
 from vaca.engines.nn.mechanisms import Head, Mechanisms
-from vaca.engines.training import TrainConfig, train
+from vaca.engines.training import TrainConfig, fingerprint, patience_in_epochs, train
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import Noise
@@ -77,14 +77,16 @@ class CAREFL(Engine):
         "cpu" or "cuda".
     flows : int
         Layers.
-    hidden : int
+    width : int
         Hidden units of the network that each column has in each layer.
     bins : int
         Spline bins.
     bound : float
         The splines act on :math:`\pm` ``bound`` standard deviations.
-    epochs, batch_size, lr, patience
+    epochs, batch_size, lr
         See :class:`vaca.engines.training.TrainConfig`.
+    patience : float, optional
+        Stop after this share of the training without a better validation score; None: never.
     time_budget : float, optional
         Seconds for training at most.
 
@@ -95,12 +97,13 @@ class CAREFL(Engine):
     >>> x1 = rng.normal(size=200)
     >>> df = pd.DataFrame({"x1": x1, "x2": 2 * x1 + rng.normal(size=200)})
     >>> graph = vaca.CausalGraph.from_edges([("x1", "x2")])
-    >>> flow = vaca.CAREFL(graph, flows=2, hidden=8, epochs=5).fit(df)
+    >>> flow = vaca.CAREFL(graph, flows=2, width=8, epochs=5).fit(df)
     >>> flow.sample(3, do={"x2": 1.0}, seed=0)["x2"].tolist()
     [1.0, 1.0, 1.0]
     """
 
     _weighs = False
+    _renamed = {"hidden": "width"}
 
     def __init__(
         self,
@@ -111,13 +114,13 @@ class CAREFL(Engine):
         missing: str = "error",
         device: str = "cpu",
         flows: int = 3,
-        hidden: int = 32,
+        width: int = 32,
         bins: int = 8,
         bound: float = 5.0,
         epochs: int = 200,
         batch_size: int = 500,
         lr: float = 5e-3,
-        patience: int | None = 50,
+        patience: float | None = 0.25,
         time_budget: float | None = None,
     ) -> None:
         self.graph = graph
@@ -126,7 +129,7 @@ class CAREFL(Engine):
         self.missing = missing
         self.device = device
         self.flows = flows
-        self.hidden = hidden
+        self.width = width
         self.bins = bins
         self.bound = bound
         self.epochs = epochs
@@ -150,8 +153,8 @@ class CAREFL(Engine):
             from vaca.scm import library as scms
 
             graph = scms.load(name).graph
-        flows, hidden = PAPER_SIZES[name]
-        settings = {"flows": flows, "hidden": hidden, "bins": PAPER_BINS, "batch_size": 1000}
+        flows, width = PAPER_SIZES[name]
+        settings = {"flows": flows, "width": width, "bins": PAPER_BINS, "batch_size": 1000}
         return cls(graph, **{**settings, **changes})
 
     # ------------------------------------------------------------------ learning
@@ -171,7 +174,7 @@ class CAREFL(Engine):
             Mechanisms(
                 [Head("continuous")] * d,
                 [list(range(j)) for j in range(d)],
-                hidden=self.hidden,
+                hidden=self.width,
                 layers=1,
                 bins=self.bins,
                 bound=self.bound,
@@ -221,7 +224,7 @@ class CAREFL(Engine):
                 epochs=self.epochs,
                 batch_size=self.batch_size,
                 lr=self.lr,
-                patience=self.patience,
+                patience=patience_in_epochs(self.patience, self.epochs),
                 schedule="cosine",
                 grad_clip=10.0,
                 time_budget=self.time_budget,
@@ -230,6 +233,7 @@ class CAREFL(Engine):
             checkpoint=checkpoint,
             progress=progress is not False,
             label="CAREFL",
+            fingerprint=fingerprint(self.get_params(deep=False), values, checked),
         )
         self.history_ = history.frame()
         self._layers = layers.double().eval()

@@ -12,7 +12,6 @@ practice", NeurIPS 2023.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Iterator, Mapping
 from copy import copy, deepcopy
@@ -28,7 +27,7 @@ from vaca.engines.columnwise import ColumnwiseEngine, normal_between
 from vaca.engines.engine import RowWeights
 from vaca.engines.nn.candidates import Candidates, Chosen
 from vaca.engines.nn.mechanisms import Head, Mechanisms
-from vaca.engines.training import TrainConfig, train
+from vaca.engines.training import TrainConfig, fingerprint, patience_in_epochs, train
 from vaca.graph.dag import CausalGraph
 from vaca.table.schema import Column, Columns, Kind, Schema
 
@@ -72,17 +71,18 @@ class CausalFlow(ColumnwiseEngine):
         too, with draws for what is missing.
     device : str
         "cpu" or "cuda".
-    hidden, layers : int
-        Width and number of hidden layers of each column's network.
+    width, depth : int
+        Units and number of hidden layers of each column's network.
     bins : int
         Spline bins.
     bound : float
         The splines act on :math:`\pm` ``bound`` and are the identity beyond.
     steps : int
         Planned optimiser steps; they are turned into epochs by the number of rows.
-    batch_size, lr, patience, ema
-        See :class:`vaca.engines.training.TrainConfig`. ``patience`` is a share of the planned
-        steps.
+    batch_size, lr, ema
+        See :class:`vaca.engines.training.TrainConfig`.
+    patience : float, optional
+        Stop after this share of the training without a better validation score; None: never.
     smooth_prior, free_prior : float
         Precision of the normal prior on the network weights of the location-scale and of the free
         mechanisms (as if that many rows spoke against them).
@@ -111,6 +111,8 @@ class CausalFlow(ColumnwiseEngine):
     [0.0, 0.0, 0.0]
     """
 
+    _renamed = {"hidden": "width", "layers": "depth"}
+
     def __init__(
         self,
         graph: CausalGraph,
@@ -119,8 +121,8 @@ class CausalFlow(ColumnwiseEngine):
         seed: int = 0,
         missing: str = "error",
         device: str = "cpu",
-        hidden: int = 48,
-        layers: int = 2,
+        width: int = 48,
+        depth: int = 2,
         bins: int = 12,
         bound: float = 5.0,
         steps: int = 1400,
@@ -140,8 +142,8 @@ class CausalFlow(ColumnwiseEngine):
         self.seed = seed
         self.missing = missing
         self.device = device
-        self.hidden = hidden
-        self.layers = layers
+        self.width = width
+        self.depth = depth
         self.bins = bins
         self.bound = bound
         self.steps = steps
@@ -187,7 +189,6 @@ class CausalFlow(ColumnwiseEngine):
 
         per_epoch = math.ceil(n / self.batch_size)
         epochs = max(1, math.ceil(self.steps / per_epoch))
-        patience = None if self.patience is None else max(5, math.ceil(self.patience * epochs))
         history = train(
             flows,
             loss=loss,
@@ -197,7 +198,7 @@ class CausalFlow(ColumnwiseEngine):
                 epochs=epochs,
                 batch_size=self.batch_size,
                 lr=self.lr,
-                patience=patience,
+                patience=patience_in_epochs(self.patience, epochs),
                 schedule="cosine",
                 grad_clip=10.0,
                 ema=self.ema,
@@ -208,7 +209,7 @@ class CausalFlow(ColumnwiseEngine):
             checkpoint=checkpoint,
             progress=progress is not False,
             label="CausalFlow",
-            fingerprint=_fingerprint(self, values, held_out),
+            fingerprint=fingerprint(self.get_params(deep=False), values, held_out),
         )
         self.history_ = history.frame()
         chosen = flows.choose(held_out)
@@ -324,8 +325,8 @@ class CausalFlow(ColumnwiseEngine):
         return Mechanisms(
             heads,
             [[place[p] for p in self._parents[c]] for c in self._names],
-            hidden=self.hidden,
-            layers=self.layers,
+            hidden=self.width,
+            layers=self.depth,
             bins=self.bins,
             bound=self.bound,
             fixed_shape=number == 0,
@@ -432,10 +433,3 @@ class CausalFlow(ColumnwiseEngine):
             {k[5:]: torch.from_numpy(v) for k, v in state.items() if k.startswith("flow/")}
         )
         self._flows = flows.double().eval().to(self.device)
-
-
-def _fingerprint(engine: CausalFlow, *tensors: Tensor) -> str:
-    digest = hashlib.sha256(repr(engine.get_params()).encode())
-    for tensor in tensors:
-        digest.update(tensor.cpu().numpy().tobytes())
-    return digest.hexdigest()

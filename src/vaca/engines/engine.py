@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import inspect
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
@@ -332,6 +333,22 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         weights: RowWeights | None = None,
     ) -> None:
         """Learn from encoded rows; the weights, if any, are those of the two tables' rows."""
+
+    #: Parameters that had another name in folders of format 1 and in stored runs, by that name.
+    _renamed: Mapping[str, str] = {}
+
+    @classmethod
+    def _renew(cls, parameters: Mapping[str, Any]) -> tuple[type[Engine], dict[str, Any]]:
+        """The class and the parameters that answer to those of a folder of format 1."""
+        known = inspect.signature(cls).parameters
+        renewed = {cls._renamed.get(name, name): value for name, value in parameters.items()}
+        if isinstance(renewed.get("patience"), int):  # epochs then, a share of them now
+            epochs = renewed.get("epochs") or known["epochs"].default
+            renewed["patience"] = renewed["patience"] / epochs
+        for name in ("variance", "weight_decay"):  # None stood for the default
+            if name in renewed and renewed[name] is None:
+                del renewed[name]
+        return cls, {name: value for name, value in renewed.items() if name in known}
 
     @abc.abstractmethod
     def _state(self) -> dict[str, np.ndarray]:

@@ -103,6 +103,12 @@ class Ensemble(Engine):
         self.jobs = jobs
 
     @classmethod
+    def _renew(cls, parameters: Mapping[str, Any]) -> tuple[type[Engine], dict[str, Any]]:
+        family = engine_class(parameters["engine"])
+        family, settings = family._renew(parameters.get("settings") or {})
+        return cls, {**parameters, "engine": family.__name__, "settings": settings}
+
+    @classmethod
     def of(cls, models: Sequence[Engine]) -> Ensemble:
         """An ensemble of engines that are fitted already, all of one family, graph and schema."""
         models = list(models)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import abc
-import hashlib
 import math
 from copy import copy, deepcopy
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -17,16 +16,13 @@ from torch import Tensor
 from vaca.engines.engine import Engine, RowWeights
 from vaca.engines.layout import Layout
 from vaca.engines.nn import objectives
-from vaca.engines.nn.conditional_network import ConditionalNetwork
-from vaca.engines.nn.objectives import Objective
-from vaca.engines.nn.state_network import StateNetwork
-from vaca.engines.nn.value_network import ValueNetwork
-from vaca.engines.training import TrainConfig
+from vaca.engines.nn.network import Network
+from vaca.engines.nn.objectives import OBJECTIVES, Objective
+from vaca.engines.training import TrainConfig, fingerprint, patience_in_epochs
 from vaca.engines.training import train as train_network
+from vaca.errors import VacaError
 from vaca.model.causal_model import CHUNK, Noise
 from vaca.table.schema import Columns, as_frame
-
-Network = ValueNetwork | StateNetwork | ConditionalNetwork
 
 #: Of a refit: enough steps for the answers to move as far as other rows would move them.
 REFIT_STEPS, REFIT_LR = 150, 3e-3
@@ -46,22 +42,15 @@ class LatentEngine(Engine, abc.ABC):
     n_parameters_: int
 
     device: str
-    latent_dim: int
     output_noise: bool
     objective: Objective
     samples: int
     beta: float
     validation_samples: int
-    steps: int
-    epochs: int | None
     batch_size: int
     lr: float
-    weight_decay: float | None
-    schedule: Literal["constant", "exponential", "onecycle", "cosine"]
-    ema: float | None
-    grad_clip: float | None
-    patience: int | None
-    validate_every: int | None
+    weight_decay: float
+    patience: float | None
     time_budget: float | None
 
     # ------------------------------------------------------------------ for subclasses
@@ -71,15 +60,16 @@ class LatentEngine(Engine, abc.ABC):
         """Raise VacaError if a parameter cannot be used."""
 
     @abc.abstractmethod
-    def _build(self, layout: Layout, generator: torch.Generator, *, warn: bool = False) -> Network:
+    def _build(self, layout: Layout, generator: torch.Generator) -> Network:
         """The network, with starting weights from the generator."""
 
     @abc.abstractmethod
-    def _latents(self) -> list[tuple[str, int]]:
-        """Names (nodes or columns) and sizes of the latents (size 0: a plain number)."""
+    def _schedule(self, rows: int) -> dict[str, Any]:
+        """How to train on so many rows: `TrainConfig`'s epochs, batch_size, schedule and so on."""
 
-    def _anneal(self, net: Network, t: float) -> None:
-        """Set what changes over the fraction t of training."""
+    def _check_objective(self) -> None:
+        if self.objective not in OBJECTIVES:
+            raise VacaError(f"objective is one of {OBJECTIVES}; got {self.objective!r}")
 
     # ------------------------------------------------------------------ fitting
 
@@ -94,7 +84,7 @@ class LatentEngine(Engine, abc.ABC):
         self._check_parameters()
         layout = Layout.of(self.graph, self.schema_, train_rows)
         generator = torch.Generator().manual_seed(self.seed)
-        net = self._build(layout, generator, warn=True).to(self.device)
+        net = self._build(layout, generator).to(self.device)
         draws = torch.Generator(device=self.device).manual_seed(self.seed + 1)
         x = torch.as_tensor(layout.tensor(train_rows), dtype=torch.float32, device=self.device)
         held_out = torch.as_tensor(
@@ -102,19 +92,14 @@ class LatentEngine(Engine, abc.ABC):
         )
         own, others = self._row_weights(weights)
         rows = x.shape[1]
-        # A given number of epochs is somebody's recipe: keep its batches. Else few rows, small
-        # batches.
-        small = self.batch_size if self.epochs else max(32, rows // 8)
-        batch = min(self.batch_size, small)
-        per_epoch = math.ceil(rows / batch)
-        epochs = self.epochs or max(1, math.ceil(self.steps / per_epoch))
+        schedule = self._schedule(rows)
 
         def loss(index: Tensor, t: float, gen: torch.Generator) -> Tensor:
-            self._anneal(net, t)
+            net.anneal(t)
             return self._loss(net, x, index, gen, own)
 
         def score() -> float:
-            self._anneal(net, 1.0)
+            net.anneal(1.0)
             gen = torch.Generator(device=self.device).manual_seed(0)
             bound = _bound(net, held_out, self.validation_samples, gen)
             return -float((bound if others is None else others * bound).mean())
@@ -125,25 +110,21 @@ class LatentEngine(Engine, abc.ABC):
             rows=rows,
             validate=score,
             config=TrainConfig(
-                epochs=epochs,
-                batch_size=batch,
+                **schedule,
                 lr=self.lr,
-                weight_decay=self._decay(net),
-                patience=self.patience,
-                schedule=self.schedule,
-                ema=self.ema,
-                grad_clip=self.grad_clip,
-                # The cap on the output noise shrinks, so gradients grow while values train.
-                optimizer="adamw" if isinstance(net, ValueNetwork) else "adam",
-                beta2=0.99 if isinstance(net, ValueNetwork) else 0.999,
-                validate_every=self.validate_every or max(1, epochs // 50),
+                weight_decay=self.weight_decay,
+                patience=patience_in_epochs(self.patience, schedule["epochs"]),
+                optimizer=net.optimizer,
+                beta2=net.beta2,
                 time_budget=self.time_budget,
             ),
             generator=draws,
             checkpoint=checkpoint,
             progress=progress is not False,
             label=type(self).__name__,
-            fingerprint=_fingerprint(self, x),
+            fingerprint=fingerprint(
+                self.get_params(deep=False), x, held_out, *(w for w in (own,) if w is not None)
+            ),
         )
         self.history_ = history.frame()
         self._become(layout, net)
@@ -168,13 +149,13 @@ class LatentEngine(Engine, abc.ABC):
                 epochs=max(1, round(REFIT_STEPS / math.ceil(x.shape[1] / batch))),
                 batch_size=batch,
                 lr=REFIT_LR,
-                weight_decay=self._decay(net),
+                weight_decay=self.weight_decay,
                 patience=None,
                 schedule="cosine",
                 ema=0.98,
-                grad_clip=self.grad_clip,
-                optimizer="adamw" if isinstance(net, ValueNetwork) else "adam",
-                beta2=0.99 if isinstance(net, ValueNetwork) else 0.999,
+                grad_clip=self._schedule(x.shape[1]).get("grad_clip"),
+                optimizer=net.optimizer,
+                beta2=net.beta2,
             ),
             generator=torch.Generator(device=self.device).manual_seed(seed),
             progress=False,
@@ -195,11 +176,6 @@ class LatentEngine(Engine, abc.ABC):
             weights=None if own is None else own[index],
         )
 
-    def _decay(self, net: Network) -> float:
-        if self.weight_decay is not None:
-            return self.weight_decay
-        return 0.5 if isinstance(net, ValueNetwork) else 1.2e-6
-
     def _row_weights(self, weights: RowWeights | None) -> tuple[Tensor | None, Tensor | None]:
         if weights is None:
             return None, None
@@ -209,7 +185,7 @@ class LatentEngine(Engine, abc.ABC):
         return own, others
 
     def _become(self, layout: Layout, net: Network) -> None:
-        self._anneal(net, 1.0)
+        net.anneal(1.0)
         self._layout = layout
         self._net = net.eval()
         self.n_parameters_ = sum(p.numel() for p in net.parameters())
@@ -234,15 +210,19 @@ class LatentEngine(Engine, abc.ABC):
     def noise(self, n: int, rng: np.random.Generator) -> Noise:
         """Draw z, the noise of the decoder and that of the action step's encoder, if any."""
         u: Noise = {}
-        for name, size in self._latents():
-            u[f"z/{name}"] = rng.standard_normal((n, size) if size else n)
+        shape, (latent, *others) = (n, *self._net.latent_shape), self._net.latent_noises
+        for name in self._latents():
+            u[f"{latent}/{name}"] = rng.standard_normal(shape)
         u.update(self._layout.column_noise(n, rng))
         if not self.output_noise:
             u.update({k: np.zeros(n) for k in u if k.startswith("eps/")})
-        if isinstance(self._net, StateNetwork):
-            for name, size in self._latents():
-                u[f"action/{name}"] = rng.standard_normal((n, size))
+        for key in others:
+            u.update({f"{key}/{name}": rng.standard_normal(shape) for name in self._latents()})
         return u
+
+    def _latents(self) -> list[str]:
+        """The nodes or columns that have a latent."""
+        return self._net.latent_names(self._layout.names, self.graph.nodes)
 
     @torch.no_grad()
     def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
@@ -251,9 +231,8 @@ class LatentEngine(Engine, abc.ABC):
         values = torch.from_numpy(layout.tensor(x)).to(self.device)
         rows = values.shape[1]
         uniforms = layout.uniforms(rows, rng, values.device)
-        names = [name for name, _ in self._latents()]
-        size = () if isinstance(net, ValueNetwork) else (self.latent_dim,)
-        noise = _normal(rng, (len(names), rows, *size), values.device)
+        names, (latent, *others) = self._latents(), net.latent_noises
+        noise = _normal(rng, (len(names), rows, *net.latent_shape), values.device)
         parts = []
         for rows_ in _blocks(rows):
             here = [t[:, rows_] for t in (values, noise, *uniforms)]
@@ -261,10 +240,10 @@ class LatentEngine(Engine, abc.ABC):
         z, eps, logistic, gumbel, shift = (
             torch.cat(part, 1).cpu().numpy() for part in zip(*parts, strict=True)
         )
-        u: Noise = {f"z/{name}": value for name, value in zip(names, z, strict=True)}
-        if isinstance(net, StateNetwork):
-            action = _normal(rng, noise.shape, values.device).cpu().numpy()
-            u.update({f"action/{name}": value for name, value in zip(names, action, strict=True)})
+        u: Noise = {f"{latent}/{name}": value for name, value in zip(names, z, strict=True)}
+        for key in others:
+            drawn = _normal(rng, tuple(noise.shape), values.device).cpu().numpy()
+            u.update({f"{key}/{name}": value for name, value in zip(names, drawn, strict=True)})
         u.update(layout.unpack(eps, logistic, gumbel, shift))
         return u
 
@@ -274,9 +253,8 @@ class LatentEngine(Engine, abc.ABC):
         layout, net = self._layout, self._net
         device = torch.device(self.device)
         packed = layout.pack(u, device)
-        names = [name for name, _ in self._latents()]
-        latents = ("z", "action") if isinstance(net, StateNetwork) else ("z",)
-        for key in latents:
+        names = self._latents()
+        for key in net.latent_noises:
             stacked = np.stack([u[f"{key}/{n}"] for n in names]) if names else np.zeros((0, 0))
             packed[key] = torch.from_numpy(stacked).to(device)
         given = {
@@ -314,18 +292,16 @@ class LatentEngine(Engine, abc.ABC):
 
     def _encode(self, u: Noise) -> dict[str, np.ndarray]:
         out: dict[str, np.ndarray] = {}
+        latents = set(self._latents())
         for node in self.graph.nodes:
             found: list[np.ndarray] = []
-            if isinstance(self._net, StateNetwork):
-                found = list(u[f"z/{node}"].T)
-            else:
-                for column in self.graph.columns(node):
-                    if f"z/{column}" in u:
-                        found += list(np.atleast_2d(u[f"z/{column}"].T))
-                    elif f"gumbel/{column}" in u:
-                        found += list(u[f"gumbel/{column}"].T)
-                    else:
-                        found.append(_normal_score(u[f"logistic/{column}"]))
+            for name in (node,) if node in latents else self.graph.columns(node):
+                if name in latents:
+                    found += list(np.atleast_2d(u[f"z/{name}"].T))
+                elif f"gumbel/{name}" in u:
+                    found += list(u[f"gumbel/{name}"].T)
+                else:
+                    found.append(_normal_score(u[f"logistic/{name}"]))
             out.update({f"{node}.z{k}": value for k, value in enumerate(found)})
         return out
 
@@ -391,10 +367,3 @@ def _normal_score(logistic: np.ndarray) -> np.ndarray:
     from scipy.special import expit, ndtri
 
     return -np.sign(logistic) * ndtri(expit(-np.abs(logistic)))
-
-
-def _fingerprint(model: LatentEngine, x: Tensor) -> str:
-    parts = [repr(sorted(model.get_params(deep=False).items(), key=lambda item: item[0]))]
-    digest = hashlib.sha256("".join(parts).encode())
-    digest.update(np.ascontiguousarray(x.cpu().numpy()).tobytes())
-    return digest.hexdigest()

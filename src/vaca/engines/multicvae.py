@@ -7,12 +7,13 @@ from typing import Any, Literal
 
 import torch
 
-from vaca.engines.latent import LatentEngine, Network
+from vaca.engines.latent import LatentEngine
 from vaca.engines.layout import Layout
 from vaca.engines.nn.conditional_network import ConditionalNetwork
-from vaca.engines.nn.objectives import OBJECTIVES, Objective
+from vaca.engines.nn.objectives import Objective
 from vaca.engines.nn.value_network import depth_layers
 from vaca.engines.paper_settings import MULTICVAE_SETTINGS
+from vaca.engines.training import plan_epochs
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.table.schema import Column, Kind, Schema
@@ -51,8 +52,10 @@ class MultiCVAE(LatentEngine):
         With ``samples`` draws for each row and ``beta`` on the KL term.
     validation_samples : int
         Importance samples of the validation score.
-    steps, epochs, batch_size, lr, weight_decay, schedule, ema, grad_clip, patience, validate_every
+    steps, epochs, batch_size, lr, weight_decay, schedule, ema, grad_clip, validate_every
         See `vaca.engines.training.TrainConfig`; ``steps`` counts if ``epochs`` is not given.
+    patience : float, optional
+        Stop after this share of the training without a better validation score; None: never.
     time_budget : float, optional
         Seconds for training at most.
 
@@ -96,7 +99,7 @@ class MultiCVAE(LatentEngine):
         schedule: Literal["constant", "exponential", "onecycle", "cosine"] = "onecycle",
         ema: float | None = 0.99,
         grad_clip: float | None = 10.0,
-        patience: int | None = None,
+        patience: float | None = None,
         validate_every: int | None = None,
         time_budget: float | None = None,
     ) -> None:
@@ -145,20 +148,15 @@ class MultiCVAE(LatentEngine):
         return cls(graph, **{**MULTICVAE_SETTINGS[name], **changes})
 
     def _check_parameters(self) -> None:
-        if self.objective not in OBJECTIVES:
-            raise VacaError(f"objective is one of {OBJECTIVES}; got {self.objective!r}")
+        self._check_objective()
         if not self.variance > 0:
             raise VacaError(f"variance is a positive number; got {self.variance!r}")
         if not 0.0 <= self.dropout < 1.0:
             raise VacaError(f"dropout lies in [0, 1); got {self.dropout!r}")
         if not self.encoder_hidden:
             raise VacaError("encoder_hidden needs at least one size")
-        for name in ("latent_dim", "samples", "validation_samples", "steps", "batch_size"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise VacaError(f"{name} is a whole number of at least 1; got {value!r}")
 
-    def _build(self, layout: Layout, generator: torch.Generator, *, warn: bool = False) -> Network:
+    def _build(self, layout: Layout, generator: torch.Generator) -> ConditionalNetwork:
         parents = layout.column_parents()
         return ConditionalNetwork(
             parents,
@@ -172,8 +170,19 @@ class MultiCVAE(LatentEngine):
             generator=generator,
         )
 
-    def _latents(self) -> list[tuple[str, int]]:
-        return [(name, self.latent_dim) for name in self._layout.names]
+    def _schedule(self, rows: int) -> dict[str, Any]:
+        if self.epochs:  # a given number of epochs is somebody's recipe: keep its batches
+            epochs, batch = self.epochs, self.batch_size
+        else:
+            epochs, batch = plan_epochs(self.steps, rows, self.batch_size)
+        return {
+            "epochs": epochs,
+            "batch_size": batch,
+            "schedule": self.schedule,
+            "ema": self.ema,
+            "grad_clip": self.grad_clip,
+            "validate_every": self.validate_every or max(1, epochs // 50),
+        }
 
     def _assumption(self, column: str) -> tuple[bool, str]:
         if self.schema_.kind(column) == "categorical":

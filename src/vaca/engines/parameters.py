@@ -22,15 +22,12 @@ WHOLE = {
     "encoder_hidden_layers": (0, 1_000),
     "epochs": (1, 10**8),
     "flows": (1, 1_000),
-    "hidden": (1, 10_000),
     "hidden_layers": (0, 1_000),
     "jobs": (1, 10_000),
     "latent_dim": (1, 10_000),
-    "layers": (0, 1_000),
     "map_steps": (1, 1_000),
     "members": (1, 1_000),
     "message_hidden": (1, 10_000),
-    "patience": (1, 10**8),
     "polish_steps": (0, 10**8),
     "refinements": (0, 1_000),
     "samples": (1, 10**6),
@@ -41,7 +38,7 @@ WHOLE = {
     "width": (1, 10_000),
 }
 #: Numbers that must be above 0.
-POSITIVE = ("bound", "grad_clip", "lr", "noise_cap", "polish_lr", "time_budget")
+POSITIVE = ("bound", "grad_clip", "lr", "noise_cap", "patience", "polish_lr", "time_budget")
 
 
 def check_parameters(engine: Any) -> None:

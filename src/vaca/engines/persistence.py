@@ -186,9 +186,10 @@ def _build(about: dict[str, Any], arrays: dict[str, np.ndarray]) -> Any:
         raise VacaError("its graph and its schema do not have the same columns")
     _check_schema(schema)
     with Bounded(arrays):
-        model: Any = engine_class(about["engine"])(
-            graph, **_restore_parameters(about["parameters"])
-        )
+        family, parameters = engine_class(about["engine"]), about["parameters"]
+        if about["format"] < 2:
+            family, parameters = family._renew(parameters)
+        model: Any = family(graph, **_restore_parameters(parameters))
         check_parameters(model)
         model.schema_ = schema
         if "overlap" in about:  # not in models saved before there was one

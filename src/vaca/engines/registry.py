@@ -53,6 +53,7 @@ ENGINES = {
     "AdditiveNoise": Entry("engines.additive_noise", "additive", auto=True),
     "CausalFlow": Entry("engines.causal_flow", "flow", auto=True),
     "VACA": Entry("engines.vaca", "vaca", paper=True, auto=True),
+    "PaperVACA": Entry("engines.paper_vaca"),
     "CAREFL": Entry("engines.carefl", "carefl", paper=True, auto=True, arrows=False),
     "MultiCVAE": Entry("engines.multicvae", "multicvae", paper=True),
     "Ensemble": Entry("engines.ensemble", alone=False),

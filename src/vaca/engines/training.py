@@ -7,12 +7,13 @@ that it is given, ``loss`` and ``validate``.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -20,6 +21,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 from torch import Tensor, nn
+
+from vaca.errors import VacaError
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,7 +35,7 @@ _FORMAT = 1
 _SCHEDULES = ("constant", "exponential", "onecycle", "cosine")
 
 
-class TrainingError(RuntimeError):
+class TrainingError(VacaError, RuntimeError):
     """Training cannot go on: the loss is not a number, or a checkpoint does not fit."""
 
 
@@ -102,17 +105,17 @@ class TrainConfig:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "validate_every"):
             if int(getattr(self, name)) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)!r}.")
+                raise VacaError(f"{name} must be at least 1, got {getattr(self, name)!r}.")
         if not self.lr > 0:
-            raise ValueError(f"lr must be positive, got {self.lr!r}.")
+            raise VacaError(f"lr must be positive, got {self.lr!r}.")
         if self.schedule not in _SCHEDULES:
-            raise ValueError(f"schedule must be one of {_SCHEDULES}, got {self.schedule!r}.")
+            raise VacaError(f"schedule must be one of {_SCHEDULES}, got {self.schedule!r}.")
         if self.optimizer not in ("adam", "adamw"):
-            raise ValueError(f"optimizer must be 'adam' or 'adamw', got {self.optimizer!r}.")
+            raise VacaError(f"optimizer must be 'adam' or 'adamw', got {self.optimizer!r}.")
         if self.ema is not None and not 0 < self.ema < 1:
-            raise ValueError(f"ema must lie strictly between 0 and 1, got {self.ema!r}.")
+            raise VacaError(f"ema must lie strictly between 0 and 1, got {self.ema!r}.")
         if self.patience is not None and self.patience < 1:
-            raise ValueError(f"patience must be at least 1 or None, got {self.patience!r}.")
+            raise VacaError(f"patience must be at least 1 or None, got {self.patience!r}.")
 
     def scale(self, t: float, epoch: int) -> float:
         """Factor on the peak learning rate at fraction ``t`` of training, in epoch ``epoch``."""
@@ -126,6 +129,36 @@ class TrainConfig:
                 return 0.04 + 0.96 * 0.5 * (1.0 - math.cos(math.pi * t / warm))
             return 1e-4 + 0.5 * (1.0 + math.cos(math.pi * min((t - warm) / (1.0 - warm), 1.0)))
         return 1.0
+
+
+def patience_in_epochs(share: float | None, epochs: int) -> int | None:
+    """Epochs without progress before an early stop: a share of the planned ones, at least 5.
+
+    >>> patience_in_epochs(0.1, 500)
+    50
+    """
+    if share is None:
+        return None
+    return max(5, math.ceil(share * epochs))
+
+
+def plan_epochs(steps: int, rows: int, batch_size: int) -> tuple[int, int]:
+    """Epochs and batch size for so many gradient steps; few rows get small batches.
+
+    >>> plan_epochs(2000, 5000, 500)
+    (200, 500)
+    """
+    batch = min(batch_size, max(32, rows // 8))
+    return max(1, math.ceil(steps / math.ceil(rows / batch))), batch
+
+
+def fingerprint(parameters: Mapping[str, Any], *rows: Tensor) -> str:
+    """What tells one fit from another: its parameters and its rows."""
+    named = {name: value for name, value in parameters.items() if name != "time_budget"}
+    digest = hashlib.sha256(repr(sorted(named.items())).encode())
+    for part in rows:
+        digest.update(part.detach().cpu().contiguous().numpy().tobytes())
+    return digest.hexdigest()
 
 
 @dataclass
@@ -236,7 +269,7 @@ def train(
     True
     """
     if rows < 1:
-        raise ValueError("There are no rows to train on.")
+        raise VacaError("There are no rows to train on.")
     run = _Run(module, config, generator, label, fingerprint, rows)
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
@@ -307,7 +340,7 @@ class _Run:
         self.label = label
         self.parameters: list[Tensor] = [p for p in module.parameters() if p.requires_grad]
         if not self.parameters:
-            raise ValueError("The module has no parameters to train.")
+            raise VacaError("The module has no parameters to train.")
         self.device = self.parameters[0].device
         kind = torch.optim.AdamW if config.optimizer == "adamw" else torch.optim.Adam
         spared = [p for p in self.parameters if getattr(p, "no_decay", False)]

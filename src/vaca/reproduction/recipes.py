@@ -50,7 +50,7 @@ def _paper(name: str, **changes: Any) -> Make:
         scm: str, graph: CausalGraph, schema: Schema, seed: int, config: Mapping[str, Any]
     ) -> CausalModel:
         family: Any = engine_class(name)
-        settings = {**changes, **config}
+        settings = {**changes, **_present_names(family, config)}
         return family.paper(scm, graph, schema=schema, seed=seed, **settings)
 
     return make
@@ -63,9 +63,16 @@ def _default(name: str, **changes: Any) -> Make:
         scm: str, graph: CausalGraph, schema: Schema, seed: int, config: Mapping[str, Any]
     ) -> CausalModel:
         family: Any = engine_class(name)
-        return family(graph, schema=schema, seed=seed, **{**changes, **config})
+        return family(
+            graph, schema=schema, seed=seed, **{**changes, **_present_names(family, config)}
+        )
 
     return make
+
+
+def _present_names(family: Any, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by the names that the engine has now: a stored run keeps those that it had."""
+    return {family._renamed.get(name, name): value for name, value in config.items()}
 
 
 def _known(

@@ -19,13 +19,14 @@ from torch import Tensor, nn
 
 from vaca.engines.nn.disjoint import DisjointLinear
 from vaca.engines.nn.likelihoods import Discrete, DiscreteLikelihood
+from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import Terms, gaussian_log_ratio
 from vaca.engines.nn.ragged import Features, RaggedLinear, Slots, parameter_slots
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
-class ConditionalNetwork(nn.Module):
+class ConditionalNetwork(Network):
     """Encoders and decoders of all columns.
 
     Rows are laid out as (columns, rows), as in `vaca.engines.nn.value_network.ValueNetwork`.
@@ -99,6 +100,11 @@ class ConditionalNetwork(nn.Module):
             bias = 2 * torch.rand(len(slots), 1, generator=generator) - 1
             self.out_bias = nn.Parameter(bias * bound)
 
+    @property
+    def latent_shape(self) -> tuple[int, ...]:
+        """A vector for each column."""
+        return (self.latent,)
+
     def encode(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """Mean and sd of q(z | x); each of shape (columns, rows, latent)."""
         h = self.encoder_in(self.features(x))
@@ -154,24 +160,12 @@ class ConditionalNetwork(nn.Module):
         """Parameters of q."""
         return [*self.encoder_in.parameters(), *self.encoder.parameters()]
 
-    def decoder_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the likelihood."""
-        own = {id(p) for p in self.encoder_parameters()}
-        return [p for p in self.parameters() if id(p) not in own]
-
     # ------------------------------------------------------------------ the map x = F(u, do)
 
     def abduct(
         self, x: Tensor, normal: Tensor, uniform: Tensor, uniform_levels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The noise of the rows ``x``, as `generate` takes it: z, eps, logistic, gumbel, shift.
-
-        Parameters
-        ----------
-        x, uniform : Tensors of shape (columns, rows)
-        normal : Tensor of shape (columns, rows, latent)
-        uniform_levels : Tensor of shape (categories, rows, levels)
-        """
+        """See `Network.abduct`; one latent for each column."""
         dtype = self.encoder_in.weight.dtype
         mean, sd = self.encode(x.to(dtype))
         z = mean + sd * normal.to(dtype)

@@ -188,7 +188,7 @@ class Mechanisms(nn.Module):
 
     def _spline(
         self, h: Tensor, skip: Tensor, columns: list[int]
-    ) -> tuple[Tensor, Tensor, MonotonicRQSTransform]:
+    ) -> tuple[Tensor, Tensor, Splines]:
         """Shift, log-scale (both (k, n)) and spline of numeric columns."""
         place = [self.place[j] for j in columns]
         whole = len(place) == len(self.numeric)
@@ -202,7 +202,7 @@ class Mechanisms(nn.Module):
             return self._assemble(shift + skip, scale, widths, heights, slopes)
         out = torch.baddbmm(b, h, w)
         if not self.affine:
-            spline = MonotonicRQSTransform(*out.split([k, k, k - 1], dim=-1), bound=self.bound)
+            spline = Splines(*out.split([k, k, k - 1], dim=-1), bound=self.bound)
             zero = out.new_zeros(())
             return zero.expand(out.shape[:2]), zero.expand(out.shape[:2]), spline
         shift, scale, widths, heights, slopes = out.split([1, 1, k, k, k - 1], dim=-1)
@@ -210,10 +210,10 @@ class Mechanisms(nn.Module):
 
     def _assemble(
         self, shift: Tensor, scale: Tensor, widths: Tensor, heights: Tensor, slopes: Tensor
-    ) -> tuple[Tensor, Tensor, MonotonicRQSTransform]:
+    ) -> tuple[Tensor, Tensor, Splines]:
         # Bounded so that a column that is a function of its parents cannot run away to exp(inf).
         scale = 8.0 * torch.tanh(scale.squeeze(-1) / 8.0)
-        spline = MonotonicRQSTransform(widths, heights, slopes, bound=self.bound, slope=1e-3)
+        spline = Splines(widths, heights, slopes, bound=self.bound)
         return shift.squeeze(-1), scale, spline
 
     def size(self) -> Tensor:
@@ -262,7 +262,7 @@ class Mechanisms(nn.Module):
             at = slice(None) if len(self.numeric) == len(every) else self.numeric
             mu, s, spline = self._spline(h[at], skip[at], self.numeric)
             x = values.T[at]
-            u, slope = spline.call_and_ladj((x - mu) * torch.exp(-s))
+            u, slope = spline.every.call_and_ladj((x - mu) * torch.exp(-s))
             density = -0.5 * u.square() - 0.5 * math.log(2 * math.pi) + slope - s
             for k, j in enumerate(self.numeric):
                 head = self.heads[j]
@@ -277,10 +277,10 @@ class Mechanisms(nn.Module):
         return torch.stack(result, 1)
 
     def _cell(
-        self, x: Tensor, head: Head, k: int, mu: Tensor, s: Tensor, spline: MonotonicRQSTransform
+        self, x: Tensor, head: Head, k: int, mu: Tensor, s: Tensor, spline: Splines
     ) -> tuple[Tensor, Tensor]:
         """Noise at the lower and upper end of a count's cell; -inf below a count of zero."""
-        own = _pick(spline, k)
+        own = spline.of(k)
         low = own((x - 0.5 * head.step - mu[k]) * torch.exp(-s[k]))
         high = own((x + 0.5 * head.step - mu[k]) * torch.exp(-s[k]))
         return torch.where(x <= head.floor + 0.25 * head.step, -math.inf, low), high
@@ -292,7 +292,7 @@ class Mechanisms(nn.Module):
         h, skip = self._trunk(self.features(values), columns)
         mu, s, spline = self._spline(h, skip, columns)
         x = values.T[columns]
-        u = spline((x - mu) * torch.exp(-s))
+        u = spline.every((x - mu) * torch.exp(-s))
         low, high = u.clone(), u.clone()
         for k, j in enumerate(columns):
             if self.heads[j].kind == "count":
@@ -304,14 +304,14 @@ class Mechanisms(nn.Module):
         every = list(range(len(self.heads)))
         h, skip = self._trunk(self.features(values), every)
         mu, s, spline = self._spline(h, skip, every)
-        u, slope = spline.call_and_ladj((values.T - mu) * torch.exp(-s))
+        u, slope = spline.every.call_and_ladj((values.T - mu) * torch.exp(-s))
         return u.T, (slope - s).T
 
     def numeric_value(self, noise: Tensor, values: Tensor, columns: list[int]) -> Tensor:
         """Values (n, k) of numeric columns from noise (n, k) and their parents in ``values``."""
         h, skip = self._trunk(self.features(values), columns)
         mu, s, spline = self._spline(h, skip, columns)
-        y = spline.inv(noise.T)
+        y = spline.every.inv(noise.T)
         return (y * torch.exp(s) + mu).T
 
     def log_levels(self, values: Tensor, columns: list[int]) -> list[Tensor]:
@@ -323,13 +323,18 @@ class Mechanisms(nn.Module):
         ]
 
 
-def _pick(spline: MonotonicRQSTransform, k: int) -> MonotonicRQSTransform:
-    """The spline of one column out of a stack."""
-    one = object.__new__(MonotonicRQSTransform)
-    one.__dict__.update(spline.__dict__)
-    one.horizontal, one.vertical = spline.horizontal[k], spline.vertical[k]
-    one.derivatives = spline.derivatives[k]
-    return one
+class Splines:
+    """One monotone spline for each column: all of them in one call, or that of a single column."""
+
+    def __init__(self, *shape: Tensor, bound: float) -> None:
+        self.shape, self.bound = shape, bound
+        self.every = MonotonicRQSTransform(*shape, bound=bound, slope=1e-3)
+
+    def of(self, k: int) -> MonotonicRQSTransform:
+        """The spline of column k."""
+        return MonotonicRQSTransform(
+            *(part[k] for part in self.shape), bound=self.bound, slope=1e-3
+        )
 
 
 def _log_between(low: Tensor, high: Tensor) -> Tensor:

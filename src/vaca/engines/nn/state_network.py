@@ -22,13 +22,14 @@ from torch import Tensor, nn
 
 from vaca.engines.nn.disjoint import Aggregator, DisjointLayer
 from vaca.engines.nn.likelihoods import Discrete, DiscreteLikelihood
+from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import Terms, gaussian_log_ratio
 from vaca.engines.nn.ragged import Features, RaggedLinear, Slots, bound_of, parameter_slots
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
 
-class StateNetwork(nn.Module):
+class StateNetwork(Network):
     """Encoder, decoder and likelihood over the nodes of a graph.
 
     Rows are laid out as (columns, rows): standardised values of continuous columns, codes of
@@ -48,6 +49,8 @@ class StateNetwork(nn.Module):
         Hidden sizes of the encoder's message networks.
     hidden_layers, width : int
         Hidden layers of the decoder, and features of a node in them.
+    discrete_weight : float
+        Weight of the likelihood of discrete columns in training.
     noise : "column" or float
         One learned variance for each continuous column, or a fixed one.
     dropout : float
@@ -59,6 +62,7 @@ class StateNetwork(nn.Module):
         Features of the per-node input networks; None: no per-node networks.
     """
 
+    latent_noises = ("z", "action")
     source: Tensor
     target: Tensor
 
@@ -75,6 +79,7 @@ class StateNetwork(nn.Module):
         aggregators: Sequence[Aggregator] = ("sum",),
         update_hidden: Sequence[int] | None = None,
         residual: bool = False,
+        discrete_weight: float = 1.0,
         noise: str | float = 0.025,
         dropout: float = 0.0,
         encoder_rounds: int = 1,
@@ -84,7 +89,7 @@ class StateNetwork(nn.Module):
         super().__init__()
         nodes = len(parents)
         self.nodes, self.latent, self.noise, self.dropout = nodes, latent, noise, dropout
-        self.discrete_weight = 1.0
+        self.discrete_weight = self.training_weight = discrete_weight
         pairs = [(j, i) for i in range(nodes) for j in (*parents[i], i)]
         edges = torch.tensor(pairs, dtype=torch.long).T
         self.register_buffer("source", edges[0].clone(), persistent=False)
@@ -134,6 +139,19 @@ class StateNetwork(nn.Module):
             self.log_variance = nn.Parameter(torch.full((len(columns), 1), math.log(0.025)))
 
     # ------------------------------------------------------------------ the parts
+
+    @property
+    def latent_shape(self) -> tuple[int, ...]:
+        """A vector for each node."""
+        return (self.latent,)
+
+    def latent_names(self, columns: Sequence[str], nodes: Sequence[str]) -> list[str]:
+        """All nodes."""
+        return list(nodes)
+
+    def anneal(self, t: float) -> None:
+        """Weigh discrete columns in training alone: a bound on log p(x) must not be weighted."""
+        self.discrete_weight = self.training_weight if t < 1.0 else 1.0
 
     def variance(self) -> Tensor | float:
         """Output variance of the continuous columns; shape (continuous columns, 1) if learned."""
@@ -225,15 +243,7 @@ class StateNetwork(nn.Module):
     def abduct(
         self, x: Tensor, normal: Tensor, uniform: Tensor, uniform_levels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The noise of the rows ``x``, as `generate` takes it: z, eps, logistic, gumbel, shift.
-
-        Parameters
-        ----------
-        x, uniform : Tensors of shape (columns, rows)
-        normal : Tensor of shape (nodes, rows, latent)
-            Draws for z; zeros for the posterior mean.
-        uniform_levels : Tensor of shape (categories, rows, levels)
-        """
+        """See `Network.abduct`; one latent for each node."""
         mean, sd = self.encode(x.to(self.dtype))
         z = mean + sd * normal.to(self.dtype)
         # With the mask that `generate` has, though all edges are there: the same products, so that
@@ -256,16 +266,7 @@ class StateNetwork(nn.Module):
         shift: Tensor,
         do: Mapping[int, Tensor],
     ) -> Tensor:
-        """The values of all columns as a function of the noise; shape (columns, rows).
-
-        Parameters
-        ----------
-        z, action : Tensors of shape (nodes, rows, latent)
-            Latents, and the noise of the encoder in the action step.
-        eps, logistic, shift : Tensors of shape (columns, rows)
-        gumbel : Tensor of shape (categories, rows, levels)
-        do : mapping of column to Tensor of shape (rows,)
-        """
+        """See `Network.generate`; ``action`` is the noise of the encoder in the action step."""
         mask = self.whole()
         z, action = z.to(self.dtype), action.to(self.dtype)
         if do:
@@ -293,8 +294,3 @@ class StateNetwork(nn.Module):
         """Parameters of q."""
         parts = [self.encoder] if self.enter is None else [self.encoder, self.enter]
         return [p for part in parts for p in part.parameters()]
-
-    def decoder_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the likelihood."""
-        own = {id(p) for p in self.encoder_parameters()}
-        return [p for p in self.parameters() if id(p) not in own]

@@ -25,167 +25,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import cast
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vaca.engines.nn.disjoint import DisjointLinear, DisjointMLP
+from vaca.engines.nn.disjoint import DisjointLinear
 from vaca.engines.nn.likelihoods import Discrete, DiscreteLikelihood
+from vaca.engines.nn.messages import Embedding, Trunk
 from vaca.engines.nn.monotone import Increasing, identity_parameters, parameter_count
+from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import Terms, gaussian_log_ratio
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
-#: Inputs are cut here (in sds), so that a wild `do` extrapolates as a constant, not without bound.
-_FAR = 30.0
+#: The cap on the output noise starts here (in sds) and shrinks over this share of training.
+CAP_START, CAP_SHARE = 0.5, 0.9
 #: The longest refinement of a latent in one step.
 _STRIDE = 3.0
 
 
-class Embedding(nn.Module):
-    """What each column says to its children: features of its value, shape (columns, rows, size)."""
-
-    mean: Tensor
-    scale: Tensor
-
-    def __init__(
-        self, columns: Sequence[Discrete], size: int, generator: torch.Generator | None
-    ) -> None:
-        super().__init__()
-        count = len(columns)
-        self.weight = nn.Parameter(torch.randn(count, 1, size - 1, generator=generator))
-        self.bias = nn.Parameter(torch.randn(count, 1, size - 1, generator=generator))
-        self.coded = [i for i, c in enumerate(columns) if c.levels]
-        most = max((c.levels for c in columns), default=0)
-        if self.coded:
-            table = torch.randn(len(self.coded), most, size, generator=generator)
-            self.table = nn.Parameter(table)
-        self.register_buffer("mean", torch.tensor([c.mean for c in columns]).view(-1, 1))
-        self.register_buffer("scale", torch.tensor([c.scale for c in columns]).view(-1, 1))
-
-    def forward(self, x: Tensor, which: Sequence[int] | None = None) -> Tensor:
-        """Features of ``x`` of shape (columns, rows): all columns, or those in ``which``."""
-        chosen = list(range(len(self.mean))) if which is None else list(which)
-        pick = slice(None) if which is None else chosen
-        value = ((x - self.mean[pick]) / self.scale[pick]).clamp(-_FAR, _FAR).unsqueeze(-1)
-        h = torch.cat([value, F.silu(value * self.weight[pick] + self.bias[pick])], -1)
-        at = [k for k, i in enumerate(chosen) if i in self.coded]
-        if at:
-            place = torch.as_tensor(at, device=x.device)
-            code = x[place].long().unsqueeze(-1).expand(-1, -1, h.shape[-1])
-            table = self.table[[self.coded.index(chosen[k]) for k in at]]
-            h = h.index_copy(0, place, table.gather(1, code))
-        return h
-
-
-class Trunk(nn.Module):
-    """One round of messages: linear message per edge, sum, update network per target."""
-
-    source: Tensor
-    target: Tensor
-
-    def __init__(
-        self,
-        edges: Sequence[tuple[int, int]],
-        targets: int,
-        n_in: int,
-        width: int,
-        depth: int,
-        start: Tensor,
-        generator: torch.Generator | None,
-    ) -> None:
-        super().__init__()
-        n_out = start.shape[-1]
-        self.targets, self.width = targets, width
-        source = torch.tensor([a for a, _ in edges], dtype=torch.long)
-        target = torch.tensor([b for _, b in edges], dtype=torch.long)
-        self.register_buffer("source", source, persistent=False)
-        self.register_buffer("target", target, persistent=False)
-        self.message = DisjointLinear(len(edges), n_in, width, bias=False)
-        self.bias = nn.Parameter(0.1 * torch.randn(targets, 1, width, generator=generator))
-        sizes = [width] * (depth + 1) + [n_out]
-        self.update = DisjointMLP(targets, sizes, F.silu, generator=generator)
-        # A straight way past the update network, so that weak, nearly linear effects are found.
-        self.straight = DisjointLinear(targets, width, n_out, bias=False)
-        with torch.no_grad():
-            # Unit variance through the sums at the start; outputs near where they should start.
-            arrivals = torch.zeros(targets).index_add_(0, target, torch.ones(len(edges)))
-            spread = torch.randn(self.message.weight.shape, generator=generator)
-            self.message.weight.copy_(spread / (n_in * arrivals[target]).sqrt().view(-1, 1, 1))
-            linear = cast("list[DisjointLinear]", list(self.update.layers))
-            for layer in linear:
-                layer.weight.mul_(math.sqrt(3.0))
-                cast("Tensor", layer.bias).zero_()
-            linear[-1].weight.mul_(0.1)
-            cast("Tensor", linear[-1].bias).copy_(start)
-            self.straight.weight.zero_()
-        self._parts: dict[tuple[int, ...], Part] = {}
-
-    def forward(self, h: Tensor) -> Tensor:
-        """Outputs of all targets from features (columns, rows, n_in): (targets, rows, n_out)."""
-        m = self.bias.expand(self.targets, h.shape[1], self.width)
-        if len(self.source):
-            m = m.index_add(0, self.target, self.message(h[self.source]))
-        return self.update(F.silu(m)) + self.straight(m)
-
-    def some(self, h: Tensor, which: Sequence[int], *, messages: bool = True) -> Tensor:
-        """Outputs of the targets ``which`` from features laid out as (rows, columns, n_in)."""
-        part = self._part(tuple(which))
-        m = part.bias
-        if messages and len(part.sources):
-            # What the sources of a target say side by side, times the weights of its edges.
-            said = h.index_select(1, part.sources).view(len(h), len(which), -1)
-            m = torch.baddbmm(m, said.transpose(0, 1), part.messages)
-        out = m
-        for weight, bias in part.update:
-            out = torch.baddbmm(bias, F.silu(out), weight)
-        # Where nothing arrives all rows are alike, and one was computed.
-        return torch.baddbmm(out, m, part.straight).expand(-1, len(h), -1)
-
-    def _part(self, which: tuple[int, ...]) -> Part:
-        """The weights of some targets; kept while the network does not learn."""
-        if which in self._parts and not torch.is_grad_enabled():
-            return self._parts[which]
-        pairs = list(zip(self.source.tolist(), self.target.tolist(), strict=True))
-        into = [[e for e, (_, target) in enumerate(pairs) if target == i] for i in which]
-        # A target with fewer edges than another is filled up with edges whose weights are zero.
-        most = max(map(len, into), default=0)
-        edges = [e for own in into for e in own + [len(pairs)] * (most - len(own))]
-        weight = torch.cat([self.message.weight, torch.zeros_like(self.message.weight[:1])])
-        at = torch.tensor(which, dtype=torch.long, device=weight.device)
-        sources = [pairs[e][0] if e < len(pairs) else 0 for e in edges]
-        layers = cast("list[DisjointLinear]", list(self.update.layers))
-        part = Part(
-            torch.tensor(sources, dtype=torch.long, device=at.device),
-            weight[edges].view(len(which), most * weight.shape[1], self.width),
-            self.bias[at],
-            [(layer.weight[at], cast("Tensor", layer.bias)[at]) for layer in layers],
-            self.straight.weight[at],
-        )
-        if not self.training and not torch.is_grad_enabled():
-            self._parts[which] = part
-        return part
-
-    def train(self, mode: bool = True) -> Trunk:
-        """Weights may change from here on, or have changed."""
-        self._parts = {}
-        return super().train(mode)
-
-
-@dataclass(frozen=True)
-class Part:
-    """The weights of some targets of a `Trunk`, ready for products."""
-
-    sources: Tensor
-    messages: Tensor
-    bias: Tensor
-    update: list[tuple[Tensor, Tensor]]
-    straight: Tensor
-
-
-class ValueNetwork(nn.Module):
+class ValueNetwork(Network):
     """Encoder, decoder and likelihood over the columns of a table.
 
     Rows are laid out as (columns, rows): standardised values of continuous columns, codes of
@@ -214,6 +72,10 @@ class ValueNetwork(nn.Module):
         Newton steps from the encoder's guess towards the mode of the posterior.
     """
 
+    # The cap on the output noise shrinks, so gradients grow during training.
+    optimizer = "adamw"
+    beta2 = 0.99
+
     def __init__(
         self,
         parents: Sequence[Sequence[int]],
@@ -234,7 +96,8 @@ class ValueNetwork(nn.Module):
         self.parents = [tuple(p) for p in parents]
         self.layers = depth_layers(self.parents)
         self.rounds = len(self.layers) - 1 if rounds is None else rounds
-        self.noise, self.cap, self.refinements = noise, cap, refinements
+        self.noise, self.refinements = noise, refinements
+        self.cap = self.cap_end = cap
         count = len(columns)
         edges = [(j, i) for i in range(count) for j in parents[i]]
         self.discrete = DiscreteLikelihood(columns)
@@ -262,9 +125,19 @@ class ValueNetwork(nn.Module):
 
     # ------------------------------------------------------------------ the parts
 
-    def anneal(self, cap: float) -> None:
-        """Set the present cap on the output noise (during training it shrinks to its end)."""
-        self.cap = cap
+    @property
+    def latent_shape(self) -> tuple[int, ...]:
+        """One number for each continuous column."""
+        return ()
+
+    def latent_names(self, columns: Sequence[str], nodes: Sequence[str]) -> list[str]:
+        """The continuous columns."""
+        return [columns[i] for i in self.continuous]
+
+    def anneal(self, t: float) -> None:
+        """Shrink the cap on the output noise from its start to its end."""
+        done = min(1.0, t / CAP_SHARE)
+        self.cap = max(CAP_START, self.cap_end) ** (1.0 - done) * self.cap_end**done
 
     def sigma(self, parameters: Tensor, which: Sequence[int]) -> Tensor:
         """Sd of the output noise of the continuous columns ``which``; shape (columns, rows)."""
@@ -343,25 +216,12 @@ class ValueNetwork(nn.Module):
         parts = [self.encoder, self.leaks]
         return [p for part in parts for p in part.parameters()]
 
-    def decoder_parameters(self) -> list[nn.Parameter]:
-        """Parameters of the likelihood."""
-        own = {id(p) for p in self.encoder_parameters()}
-        return [p for p in self.parameters() if id(p) not in own]
-
     # ------------------------------------------------------------------ the map x = F(u, do)
 
     def abduct(
         self, x: Tensor, normal: Tensor, uniform: Tensor, uniform_levels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
-        """The noise of the rows ``x``, as `generate` takes it: z, eps, logistic, gumbel, shift.
-
-        Parameters
-        ----------
-        x, uniform : Tensors of shape (columns, rows)
-        normal : Tensor of shape (continuous columns, rows)
-            Draws for z; zeros for the posterior mean.
-        uniform_levels : Tensor of shape (categories, rows, levels)
-        """
+        """See `Network.abduct`; one latent for each continuous column."""
         # Layer by layer: the very products that `generate` will do again, so that what is kept
         # here as the residual is, to the last bit, what is missing there.
         dtype = self.decoder.bias.dtype
@@ -391,19 +251,7 @@ class ValueNetwork(nn.Module):
         shift: Tensor,
         do: Mapping[int, Tensor],
     ) -> Tensor:
-        """The values of all columns as a function of the noise, differentiable in z and eps.
-
-        Parameters
-        ----------
-        z : Tensor of shape (continuous columns, rows)
-        eps, logistic, shift : Tensors of shape (columns, rows)
-        gumbel : Tensor of shape (categories, rows, levels)
-        do : mapping of column to Tensor of shape (rows,)
-
-        Returns
-        -------
-        Tensor of shape (columns, rows)
-        """
+        """See `Network.generate`; differentiable in z and eps."""
         # The network may be of lower precision than the rows; sums are taken in theirs.
         dtype = self.decoder.bias.dtype
         latent = {column: k for k, column in enumerate(self.continuous)}
