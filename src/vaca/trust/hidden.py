@@ -257,4 +257,4 @@ def _percent(share: float) -> str:
 
 
 def _times(times: float) -> str:
-    return f"{number(times, 0.1)} times" if times < 10 else f"{number(times, 1)} times"
+    return f"{number(round(times, 1 if times < 10 else 0))} times"

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
 
 from vaca.show.plotting.parts import COLOURS, GREY
 from vaca.show.words import number
@@ -32,7 +33,11 @@ def plot_sensitivity(found: Sensitivity, ax: Axes | None = None) -> Axes:
     grid = np.linspace(0, most, 160)
     across, up = np.meshgrid(grid, grid)
     left = value - np.sign(value) * found.scale * np.sqrt(up * across / (1 - across))
-    lines = ax.contour(across, up, left, levels=8, colors=GREY, linewidths=0.8, linestyles="solid")
+    steps = MaxNLocator(8).tick_values(left.min(), left.max())
+    # Zero has a line of its own, and the effect itself lies along both axes.
+    shown = [v for v in steps if v != 0 and abs(v - value) > 0.05 * abs(value)]
+    lines = ax.contour(across, up, left, levels=shown, colors=GREY, linewidths=0.8)
+    lines.set_linestyle("solid")
     ax.clabel(lines, fmt=number, fontsize=8)
     if np.sign(left.min()) != np.sign(left.max()):
         ax.contour(across, up, left, levels=[0.0], colors=COLOURS[1], linewidths=2.5)
@@ -56,7 +61,7 @@ def plot_sensitivity(found: Sensitivity, ax: Axes | None = None) -> Axes:
     for axis in (ax.xaxis, ax.yaxis):
         axis.set_major_formatter(lambda share, _: f"{100 * share:.0f} %")
     ax.set_xlabel("of what is left of the treatment, explained by the hidden cause")
-    ax.set_ylabel("of what is left of the outcome")
+    ax.set_ylabel("of what is left of the outcome, explained by it")
     ax.set_title(f"Effect that is left of {number(value)}", loc="left", fontsize=11)
     ax.legend(handles=handles, loc="upper right", fontsize=9, framealpha=0.9)
     ax.spines[["top", "right"]].set_visible(False)
