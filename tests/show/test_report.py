@@ -56,10 +56,10 @@ def test_text_of_the_user_is_escaped(page):
 
 
 def test_every_part_is_there(page):
-    for part in ("answer", "trust", "whatif", "effects", "graph", "fit", "assumptions"):
+    for part in ("answer", "trust", "whatif", "effects", "graph", "check", "fit", "assumptions"):
         assert f'id="{part}"' in page
     assert "80 rows that the model has not seen" in page
-    assert "50 % is guessing" in page
+    assert "guessing: 50" in page
     assert "No hidden common cause" in page
     assert "Outside the data" in page  # age 99
     assert len(re.findall(r'<img [^>]*alt="[^"]+"', page)) == page.count("<img ")

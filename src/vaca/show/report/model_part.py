@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.evaluation.heldout import encoded_matrix, holdout_scores, joint_scores
-from vaca.evaluation.metrics import classifier_score
+from vaca.evaluation.heldout import holdout_scores, joint_scores
 from vaca.model.causal_model import CausalModel
 from vaca.show.pages import picture
 from vaca.show.plotting import (
@@ -44,7 +43,7 @@ def model_part(
         "test_rows": len(test),
         "scores": _score_table(model, test, known, seed),
         "joint": joint_scores(model, test, known, seed=seed),
-        "told": _two_sample(model, test, drawn, seed),
+        "check": _check(model, frame, test if unseen else None, seed),
         "marginals": picture(
             plot_densities(*tables, labels=("held-out data" if unseen else "data", "model")),
             f"{len(model.schema_)} small charts, one for each column, with the data as a filled "
@@ -143,12 +142,17 @@ def _score_table(model: CausalModel, test: Any, known: Any, seed: int) -> str:
     )
 
 
-def _two_sample(model: CausalModel, test: pd.DataFrame, drawn: pd.DataFrame, seed: int) -> float:
-    known, made = (encoded_matrix(model, model.schema_.encode(f)) for f in (test, drawn))
-    n = min(len(known), len(made), 1000)
-    if n < 4:
-        return 0.5
-    return float(classifier_score(known[:n], made[:n], np.random.default_rng([seed, 6])))
+def _check(
+    model: CausalModel, frame: pd.DataFrame, held_out: pd.DataFrame | None, seed: int
+) -> dict[str, str] | None:
+    """The quick check: its verdict, and a line for each part."""
+    from vaca.trust.check import MIN_ROWS, check
+
+    if len(frame) < MIN_ROWS:
+        return None
+    found = check(model, frame, held_out=held_out, quick=True, seed=seed, progress=False)
+    lines = found.parts[["part", "verdict", "words"]].set_index("part")
+    return {"verdict": found.verdict, "lines": html_table(lines)}
 
 
 def _history(model: CausalModel) -> str:
