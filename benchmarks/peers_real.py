@@ -73,7 +73,10 @@ def _dowhy(table: Any, method: str, units: str) -> Any:
     model = CausalModel(
         data=frame, treatment="treatment", outcome="outcome", common_causes=list(x.columns)
     )
-    estimand = model.identify_effect(proceed_when_unidentifiable=True)
+    # The default looks through all sets of causes, which takes hours with eighty of them.
+    estimand = model.identify_effect(
+        proceed_when_unidentifiable=True, method_name="maximal-adjustment"
+    )
     return model.estimate_effect(estimand, method_name=method, target_units=units)
 
 

@@ -3,8 +3,9 @@ r"""The default engine: every column gets the mechanism that its rows speak for.
 .. math:: p(x) = \prod_j p(x_j \mid x_{pa(j)})
 
 The likelihood is a product over columns that share nothing, so the choice of a mechanism belongs to
-each column alone. Roots are as observed; other columns compete lines, curves, products, surfaces,
-trees, spreads that change with the parents, and scales, by their log-density on held-out rows.
+each column alone. Roots are as observed, and so are blocks of columns without causes: rows of these
+are drawn whole. For other columns compete lines, curves, products, surfaces, trees, spreads that
+change with the parents, and scales, by their log-density on held-out rows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from vaca.engines.columnwise import ColumnwiseEngine
-from vaca.engines.engine import RowWeights
+from vaca.engines.engine import RowWeights, kept_places
 from vaca.engines.mechanisms.choosing import (
     Inputs,
     Trial,
@@ -31,18 +33,19 @@ from vaca.engines.mechanisms.choosing import (
 )
 from vaca.engines.mechanisms.levels import Levels
 from vaca.engines.mechanisms.numeric import Numeric
-from vaca.engines.mechanisms.roots import Root
+from vaca.engines.mechanisms.roots import Root, Together
 from vaca.engines.workers import each
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
+from vaca.model.causal_model import Noise
 from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
 
 __all__ = ["FAMILIES", "Composite"]
 
 #: What may compete beside straight lines; see `Composite`.
 FAMILIES = ("curves", "products", "trees", "spread", "robust", "scales")
-_KINDS: dict[str, Any] = {"numeric": Numeric, "levels": Levels, "root": Root}
-Mechanism = Numeric | Levels | Root
+_KINDS: dict[str, Any] = {"numeric": Numeric, "levels": Levels, "root": Root, "together": Together}
+Mechanism = Numeric | Levels | Root | Together
 
 
 class Composite(ColumnwiseEngine):
@@ -89,6 +92,7 @@ class Composite(ColumnwiseEngine):
 
     columns_: pd.DataFrame
     leaderboard_: pd.DataFrame
+    _block_weights: np.ndarray | None = None  # of the kept rows, in a refit
 
     def __init__(
         self,
@@ -131,6 +135,7 @@ class Composite(ColumnwiseEngine):
             keep = np.random.default_rng([self.seed, 5]).permutation(n)[: self.max_rows]
             rows, w = {c: v[keep] for c, v in rows.items()}, w[keep]
         self._mechanisms: dict[str, Mechanism] = {}
+        self._block_weights = None
         boards = []
         bare = copy.copy(self)  # the rows go along once
         bare.rows_, bare.weights_ = {}, None
@@ -149,6 +154,9 @@ class Composite(ColumnwiseEngine):
         self, column: str, rows: Columns, w: np.ndarray, families: frozenset[str]
     ) -> tuple[Mechanism, list[Trial]]:
         y = rows[column]
+        if column in self._observed:
+            together = Together(len(self.schema_.levels(column)))
+            return together, [Trial(together.words(), y, 1, together, np.nan, np.nan, True)]
         if not self._parents[column] and not self._discrete(column):
             root = Root.fit(y, w)
             density = root.log_density(np.zeros((len(y), 0)), y)
@@ -180,11 +188,13 @@ class Composite(ColumnwiseEngine):
     def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> Composite:
         """The chosen mechanisms fitted to weighted rows; nothing is chosen anew."""
         n = len(weights)
+        result = copy.copy(self)
+        result._mechanisms = {}
+        if self._observed:
+            result._block_weights = weights[kept_places(n, self.seed)]
         if n > self.max_rows:
             keep = np.random.default_rng([self.seed, 5]).permutation(n)[: self.max_rows]
             train, weights = {c: v[keep] for c, v in train.items()}, weights[keep]
-        result = copy.copy(self)
-        result._mechanisms = {}
         for column, mechanism in self._mechanisms.items():
             x, _ = self._inputs(column, train)
             rng = np.random.default_rng([seed, 6])
@@ -192,6 +202,33 @@ class Composite(ColumnwiseEngine):
                 x, train[column], weights, self._folds(len(weights)), rng
             )
         return result
+
+    # ------------------------------------------------------------------ blocks without causes
+
+    @cached_property
+    def _observed(self) -> dict[str, str]:
+        """Columns of blocks without causes, and their blocks: whole rows of these are drawn."""
+        blocks = [n for n in self.graph.roots if len(self.graph.columns(n)) > 1]
+        return {column: block for block in blocks for column in self.graph.columns(block)}
+
+    def noise(self, n: int, rng: np.random.Generator) -> Noise:
+        """Draw independent noise for every column, and whole rows of blocks without causes."""
+        u = super().noise(n, rng)
+        for block in dict.fromkeys(self._observed.values()):
+            columns = self.graph.columns(block)
+            weights = self.weights_ if self._block_weights is None else self._block_weights
+            share = None if weights is None else weights / weights.sum()
+            rows = rng.choice(len(self.rows_[columns[0]]), size=n, p=share)
+            u.update({f"noise/{column}": self.rows_[column][rows] for column in columns})
+        return u
+
+    def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
+        """Noise under which the mechanisms give the rows ``x``."""
+        return super().abduct(x, rng) | {f"noise/{c}": np.array(x[c]) for c in self._observed}
+
+    def simulate(self, u: Noise, do: Columns) -> Columns:
+        """Run the mechanisms in causal order; blocks without causes are as they were drawn."""
+        return super().simulate(u, {c: u[f"noise/{c}"] for c in self._observed} | do)
 
     # ------------------------------------------------------------------ mechanisms
 
@@ -229,7 +266,8 @@ class Composite(ColumnwiseEngine):
     def log_prob(self, data: Any) -> pd.Series:
         """Log-likelihood of each row, in the user's units.
 
-        Densities of continuous columns times probabilities of the others.
+        Densities of continuous columns times probabilities of the others, given the columns of
+        blocks without causes.
 
         Returns
         -------
@@ -243,6 +281,8 @@ class Composite(ColumnwiseEngine):
         return pd.Series(total, index=frame.index, name="log_prob")
 
     def _assumption(self, column: str) -> tuple[bool, str]:
+        if column in self._observed:
+            return True, "nothing: rows of its block are drawn as they were observed"
         exact, text = super()._assumption(column)
         mechanism = self._mechanisms.get(column)
         if isinstance(mechanism, Numeric) and mechanism.recipe.additive:
@@ -264,6 +304,8 @@ class Composite(ColumnwiseEngine):
             prefix = f"mechanism/{number}/{names[type(mechanism)]}/"
             state |= {prefix + k: np.asarray(v) for k, v in mechanism.arrays().items()}
         text = self.leaderboard_.to_json(orient="split", double_precision=15)
+        if self._block_weights is not None:
+            state["block_weights"] = self._block_weights
         return state | {"leaderboard": np.frombuffer(text.encode(), np.uint8)}
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
@@ -276,6 +318,7 @@ class Composite(ColumnwiseEngine):
                 parts.setdefault((int(number), kind), {})[name] = values
         found = {number: _KINDS[kind].from_arrays(own) for (number, kind), own in parts.items()}
         self._mechanisms = {c: found[k] for k, c in enumerate(self._parents)}
+        self._block_weights = state.get("block_weights")
         text = io.StringIO(bytes(state["leaderboard"]).decode())
         self._set_board(pd.read_json(text, orient="split", dtype={"column": str}))
 

@@ -180,9 +180,8 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         return self
 
     def _keep_rows(self, rows: Columns, weights: np.ndarray | None) -> None:
-        n = _length(rows)
-        if n > KEPT_ROWS:
-            kept = np.sort(np.random.default_rng([self.seed, 3]).permutation(n)[:KEPT_ROWS])
+        kept = kept_places(_length(rows), self.seed)
+        if len(kept) < _length(rows):
             rows, weights = _take(rows, kept), None if weights is None else weights[kept]
         self.rows_, self.weights_ = rows, weights
 
@@ -395,6 +394,13 @@ def _one_refit(shared: tuple[Engine, Columns, np.ndarray | None, Any], k: int) -
 def _complete(validation: Any, graph: CausalGraph) -> pd.DataFrame:
     frame = as_frame(validation)
     return frame.dropna(subset=[c for c in graph.all_columns if c in frame.columns])
+
+
+def kept_places(n: int, seed: int) -> np.ndarray:
+    """Which of n rows a model keeps: all, or `KEPT_ROWS` by chance, in their order."""
+    if n <= KEPT_ROWS:
+        return np.arange(n)
+    return np.sort(np.random.default_rng([seed, 3]).permutation(n)[:KEPT_ROWS])
 
 
 def _check_refits(refits: int) -> int:

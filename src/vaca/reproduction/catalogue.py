@@ -6,11 +6,12 @@ from vaca.reproduction.checks import CHECKS
 from vaca.reproduction.coverage import COVERAGE
 from vaca.reproduction.experiment import Experiment
 from vaca.reproduction.generalisation import GENERALISATION
+from vaca.reproduction.missing import MISSING
 from vaca.reproduction.paper import PAPER
 from vaca.reproduction.studies import STUDIES
 
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS, COVERAGE)
+    e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS, COVERAGE, MISSING)
 }

@@ -21,6 +21,7 @@ from vaca.reproduction.checking import check_scores, graph_check_scores
 from vaca.reproduction.choosing import selection_scores
 from vaca.reproduction.coverage import coverage_scores
 from vaca.reproduction.fairness import fairness_scores
+from vaca.reproduction.missing import missing_scores
 from vaca.reproduction.recipes import edit_graph, recipe
 from vaca.reproduction.run import Run
 from vaca.reproduction.truths import load_truth
@@ -42,7 +43,8 @@ def execute(run: Run) -> dict[str, Any]:
         Its task says what is done: ``evaluate`` scores the model against the truth,
         ``parameters`` only counts what it learns, ``fairness`` measures classifiers on a dataset,
         ``selection`` scores what `vaca.auto` chooses, ``check-graph`` and ``check`` ask
-        `vaca.check`, ``coverage`` asks whether intervals hold the truth.
+        `vaca.check`, ``coverage`` asks whether intervals hold the truth, ``missing`` what
+        gaps cost.
 
     Returns
     -------
@@ -142,6 +144,7 @@ TASKS: dict[str, Callable[[Run], dict[str, Any]]] = {
     "check-graph": graph_check_scores,
     "check": check_scores,
     "coverage": coverage_scores,
+    "missing": missing_scores,
 }
 
 

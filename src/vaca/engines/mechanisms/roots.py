@@ -1,4 +1,4 @@
-"""Roots: a numeric column without causes is distributed as it was observed."""
+"""Roots: columns without causes are distributed as they were observed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from scipy.special import ndtr, ndtri
 
 from vaca.engines.mechanisms.noise import NoiseCurve
 
-__all__ = ["Root"]
+__all__ = ["Root", "Together"]
 
 #: A value with this many times the weight of a usual one is drawn as itself, not smoothed away.
 ATOM = 2.5
@@ -96,3 +96,48 @@ class Root:
     @classmethod
     def from_arrays(cls, state: dict[str, np.ndarray]) -> Root:
         return cls(state["p"], state["v"])
+
+
+@dataclass
+class Together:
+    """A column of a block without causes: its noise is its value, drawn with the block's others.
+
+    Rows of the block are drawn whole, so whatever ties its columns together is kept.
+    """
+
+    levels: int = 0
+
+    def words(self) -> str:
+        """What a person reads in the leaderboard."""
+        return "as observed, row by row"
+
+    def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
+        """Room for the values of n rows, which the engine draws for the whole block."""
+        return np.zeros(n)
+
+    def value(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
+        """The noise itself."""
+        return u
+
+    def noise(self, x: np.ndarray, y: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
+        """The value itself."""
+        return np.asarray(y, float)
+
+    def log_levels(self, x: np.ndarray) -> np.ndarray:
+        """Nothing is said of a single column's levels."""
+        return np.zeros((len(x), self.levels))
+
+    def log_density(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Nothing: likelihoods are those of the other columns given the block."""
+        return np.zeros(len(y))
+
+    def refit(self, x: Any, y: np.ndarray, w: np.ndarray, folds: Any, rng: Any) -> Together:
+        """There is nothing to fit."""
+        return self
+
+    def arrays(self) -> dict[str, np.ndarray]:
+        return {"levels": np.array([self.levels])}
+
+    @classmethod
+    def from_arrays(cls, state: dict[str, np.ndarray]) -> Together:
+        return cls(int(state["levels"][0]))

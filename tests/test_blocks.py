@@ -1,0 +1,65 @@
+"""Blocks of columns without a claim inside, from the graph to the answers."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vaca
+
+GRAPH = vaca.CausalGraph.from_text("{age, educ, town} -> treat -> pay\n{age, educ, town} -> pay")
+
+
+@pytest.fixture(scope="module")
+def people():
+    rng = np.random.default_rng(0)
+    age = rng.normal(40, 10, 400)
+    educ = np.rint(8 + 0.2 * age + rng.normal(size=400))
+    town = np.where(age + rng.normal(0, 5, 400) > 40, "old", np.where(educ > 15, "mid", "new"))
+    treat = rng.integers(0, 2, 400)
+    pay = 10 * age + 50 * treat + rng.normal(0, 30, 400)
+    return pd.DataFrame({"age": age, "educ": educ, "town": town, "treat": treat, "pay": pay})
+
+
+@pytest.fixture(scope="module")
+def model(people):
+    return vaca.Composite(GRAPH).fit(people, refits=2)
+
+
+def test_rows_of_a_block_without_causes_are_drawn_whole(model, people):
+    drawn = model.sample(300, seed=0)
+    known = set(map(tuple, people[["age", "educ", "town"]].itertuples(index=False)))
+    assert set(map(tuple, drawn[["age", "educ", "town"]].itertuples(index=False))) <= known
+    assert model.columns_.loc["educ", "mechanism"] == "as observed, row by row"
+    assert model.assumptions().loc["age", "exact"]
+
+
+def test_each_column_stays_a_column(model, people):
+    answer = model.counterfactual(people, {"treat": 1})
+    assert answer[["age", "educ", "town"]].equals(people[["age", "educ", "town"]])
+    among = model.effect("pay", {"treat": 1}, {"treat": 0}, among={"town": "old"})
+    assert among.value == pytest.approx(50, abs=20)
+    assert model.simulate(model.abduct(model.rows_), {})["town"].tolist() == list(
+        model.rows_["town"]
+    )
+
+
+def test_a_whole_block_can_be_set_and_a_part_of_it_cannot(model):
+    done = model.sample(20, {"age": 45, "educ": 17, "town": "old"}, seed=0)
+    assert (done["town"] == "old").all()
+    assert done["pay"].mean() == pytest.approx(475, abs=60)
+    with pytest.raises(vaca.VacaError, match="inside a block"):
+        model.sample(20, {"age": 50})
+
+
+def test_a_loaded_model_draws_the_same_rows(model, tmp_path):
+    model.save(tmp_path / "model")
+    again = vaca.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(model.sample(50, seed=1), again.sample(50, seed=1))
+    effects = [m.effect("pay", {"treat": 1}, {"treat": 0}, n=200) for m in (model, again)]
+    assert effects[0].members == effects[1].members
+
+
+def test_weights_of_rows_count_in_blocks_too(people):
+    weights = np.where(people["town"] == "old", 1.0, 0.0) + 1e-6
+    model = vaca.Composite(GRAPH).fit(people, weights=weights)
+    assert (model.sample(200, seed=0)["town"] == "old").mean() > 0.98
