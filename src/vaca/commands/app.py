@@ -139,6 +139,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
             return _interrupted()
         except (VacaError, OSError) as error:
             return _bad_input(_message(error))
+        except ImportError as error:
+            why = " ".join(str(error).split())
+            return _bad_input(f"a library could not be loaded: {why}. Is there enough memory?")
         except MemoryError:
             return _bad_input("there is not enough memory for this; try fewer rows or draws")
         except Exception as error:

@@ -13,8 +13,6 @@ import json
 import os
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 import traceback
 from collections.abc import Iterator, Sequence
@@ -27,12 +25,25 @@ import pandas as pd
 from vaca.engines.engine import Engine, RowWeights
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
+from vaca.table.atomic import work_folder
 from vaca.table.schema import Columns, Schema
 
 __all__ = ["Task", "fit_all"]
 
 #: An engine with its schema, its training and validation rows, its checkpoint, and row weights.
 Task = tuple[Engine, Columns, Columns, str | None, RowWeights | None]
+
+
+# The parent's end is looked out for before anything else is loaded, which takes seconds.
+_START = """
+import os, threading
+def gone():
+    os.read(0, 1)  # returns when the parent closes it or is gone
+    os._exit(1)
+threading.Thread(target=gone, daemon=True).start()
+from vaca.engines.processes import main
+main()
+"""
 
 
 def fit_all(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Engine]]:
@@ -44,8 +55,8 @@ def fit_all(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Engine]]:
         return
     running: dict[int, subprocess.Popen[bytes]] = {}
     waiting = list(range(len(tasks)))
-    with tempfile.TemporaryDirectory(prefix="vaca-") as folder:
-        places = [Path(folder) / str(k) for k in range(len(tasks))]
+    with work_folder("vaca-members") as folder:
+        places = [folder / str(k) for k in range(len(tasks))]
         try:
             while running or waiting:
                 while waiting and len(running) < jobs:
@@ -86,7 +97,7 @@ def _start(place: Path) -> subprocess.Popen[bytes]:
     path = os.pathsep.join(p for p in sys.path if p)
     with (place / "stderr").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "vaca.engines.processes", str(place)],
+            [sys.executable, "-c", _START, str(place)],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=log,
@@ -172,19 +183,14 @@ def _work(place: Path) -> None:
     (place / "done.json").write_text(json.dumps(done), encoding="utf-8")
 
 
-def _end_with_parent() -> None:
-    os.read(0, 1)  # returns when the parent closes it or is gone
-    os._exit(1)
-
-
-if __name__ == "__main__":
-    threading.Thread(target=_end_with_parent, daemon=True).start()
+def main() -> None:
+    """A process: do the task whose place is the last argument, and end."""
     status = 1
     try:
-        _work(Path(sys.argv[1]))
+        _work(Path(sys.argv[-1]))
         status = 0
     except Exception:
         traceback.print_exc()
     finally:
         sys.stderr.flush()
-        os._exit(status)  # the thread above still waits for its input
+        os._exit(status)  # a thread still waits for the parent's end

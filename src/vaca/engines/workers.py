@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from vaca.engines.lifeline import end_with_parent
 from vaca.errors import VacaError
 
 __all__ = ["each"]
@@ -61,8 +62,14 @@ def _on_processes(function: Any, shared: Any, pieces: Sequence[Any], jobs: int) 
     # Large arrays in `shared` are mapped into memory once and not copied for each process.
     with parallel_config("loky", n_jobs=min(jobs, len(pieces)), inner_max_num_threads=1):
         yield from Parallel(return_as="generator")(
-            delayed(function)(shared, piece) for piece in pieces
+            delayed(_piece)(function, shared, piece) for piece in pieces
         )
+
+
+def _piece(function: Any, shared: Any, piece: Any) -> Any:
+    """A piece in a process that does not outlive the one that asked for it."""
+    end_with_parent()
+    return function(shared, piece)
 
 
 def _on_cluster(function: Any, shared: Any, pieces: Sequence[Any], address: str) -> Iterator[Any]:

@@ -19,6 +19,7 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from vaca.engines.lifeline import end_with_parent
 from vaca.errors import VacaError
 from vaca.reproduction.run import Run, Store
 
@@ -196,6 +197,7 @@ class _Worker:
 def _serve(pipe: multiprocessing.connection.Connection) -> None:
     """A worker process: do the runs that come through the pipe until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that holds the list
+    end_with_parent()
     with contextlib.suppress(EOFError, OSError):
         while True:
             pipe.send(attempt(pipe.recv()))

@@ -50,6 +50,18 @@ def complete(path: str | Path) -> Iterator[Path]:
             shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def work_folder(name: str) -> Iterator[Path]:
+    """A temporary folder; what killed processes left of that name is removed first."""
+    path = Path(tempfile.gettempdir()) / name
+    clean(path)
+    folder = _hidden(path)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
     """Make `path` a folder of these files, in place of what is there, at once."""
     path.parent.mkdir(parents=True, exist_ok=True)
