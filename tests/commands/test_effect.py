@@ -38,8 +38,12 @@ def test_the_answer_the_cross_check_and_hidden_causes(saved, capsys, tmp_path):
     assert re.search(r"cross-check \(doubly robust, adjusted for age\): 1,[3-7]\d\d \(", text)
     assert "A hidden cause would have to explain" in text
     assert picture.stat().st_size > 1000
+    table = tmp_path / "effect.csv"
     assert run([*question, "--no-cross-check"]) == 0
     assert "cross-check" not in capsys.readouterr().out
+    assert run([*question, "--out", str(table)]) == 0
+    row = pd.read_csv(table).iloc[0]
+    assert row["check_low"] < row["cross_check"] < row["check_high"]
 
 
 def test_what_cannot_be_checked_is_said(saved, capsys):

@@ -118,7 +118,7 @@ def effect(
 
     Example: vaca effect loan --on income --do gender=1 --against gender=0
 
-    Example: vaca effect model --on pay --do course=1 --against course=0 --hidden
+    Example: vaca effect model --on pay --do job=1 --against job=0 --hidden
     """
     check_out(out, force)
     check_plot(plot, force)
@@ -274,4 +274,8 @@ def effect_table(effects: list[Effect]) -> Any:
                 "outside_support": "; ".join(one.outside_support),
             }
         )
+        check = vars(one).get("cross_check")  # only if it was made for this answer
+        if check is not None:
+            low, high = check.interval()
+            rows[-1] |= {"cross_check": check.value, "check_low": low, "check_high": high}
     return pd.DataFrame(rows)
