@@ -55,31 +55,43 @@ _MODULES = {
 __all__ = [*_HOME, *_MODULES, "__version__"]
 
 if TYPE_CHECKING:
-    from vaca import datasets, evaluation, fairness, interop, reproduction, scm
-    from vaca.engines.additive_noise import AdditiveNoise
-    from vaca.engines.carefl import CAREFL
-    from vaca.engines.causal_flow import CausalFlow
-    from vaca.engines.composite import Composite
-    from vaca.engines.ensemble import Ensemble
-    from vaca.engines.multicvae import MultiCVAE
-    from vaca.engines.paper_vaca import PaperVACA
-    from vaca.engines.persistence import load, save
-    from vaca.engines.selection import auto
-    from vaca.engines.vaca import VACA
-    from vaca.errors import SupportWarning, VacaError, VacaWarning
-    from vaca.evaluation import evaluate, metrics
-    from vaca.fairness import audit
-    from vaca.graph.dag import CausalGraph
-    from vaca.model.answers import CounterfactualFrame, Effect
-    from vaca.model.causal_model import CausalModel
-    from vaca.model.intervention import Shift
-    from vaca.scm import distributions
+    from vaca import datasets as datasets
+    from vaca import evaluation as evaluation
+    from vaca import fairness as fairness
+    from vaca import interop as interop
+    from vaca import reproduction as reproduction
+    from vaca import scm as scm
+    from vaca.engines.additive_noise import AdditiveNoise as AdditiveNoise
+    from vaca.engines.carefl import CAREFL as CAREFL
+    from vaca.engines.causal_flow import CausalFlow as CausalFlow
+    from vaca.engines.composite import Composite as Composite
+    from vaca.engines.ensemble import Ensemble as Ensemble
+    from vaca.engines.multicvae import MultiCVAE as MultiCVAE
+    from vaca.engines.paper_vaca import PaperVACA as PaperVACA
+    from vaca.engines.persistence import load as load
+    from vaca.engines.persistence import save as save
+    from vaca.engines.selection import auto as auto
+    from vaca.engines.vaca import VACA as VACA
+    from vaca.errors import SupportWarning as SupportWarning
+    from vaca.errors import VacaError as VacaError
+    from vaca.errors import VacaWarning as VacaWarning
+    from vaca.evaluation import evaluate as evaluate
+    from vaca.evaluation import metrics as metrics
+    from vaca.fairness import audit as audit
+    from vaca.graph.dag import CausalGraph as CausalGraph
+    from vaca.model.answers import CounterfactualFrame as CounterfactualFrame
+    from vaca.model.answers import Effect as Effect
+    from vaca.model.causal_model import CausalModel as CausalModel
+    from vaca.model.intervention import Shift as Shift
+    from vaca.scm import distributions as distributions
     from vaca.scm import library as scms
-    from vaca.scm.structural import StructuralCausalModel
+    from vaca.scm.structural import StructuralCausalModel as StructuralCausalModel
     from vaca.show import plotting as plot
-    from vaca.show import report
-    from vaca.table.schema import Column, Schema
-    from vaca.trust.check import Check, check
+    from vaca.show import report as report
+    from vaca.table.schema import Column as Column
+    from vaca.table.schema import Schema as Schema
+    from vaca.trust.check import Check as Check
+    from vaca.trust.check import check as check
 
 
 def __getattr__(name: str) -> Any:

@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping, Sequence
 from copy import copy
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -25,6 +25,9 @@ from vaca.model.effects import EXTRAPOLATED
 from vaca.model.intervention import Intervention
 from vaca.model.support import Comparable, Overlap
 from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 #: Fewer rows than this teach a model nothing.
 MIN_ROWS = 10
@@ -89,7 +92,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         cluster: str | None = None,
         progress: bool | None = None,
         checkpoint: str | Path | None = None,
-    ) -> Any:
+    ) -> Self:
         """Learn from a table.
 
         Parameters

@@ -93,7 +93,7 @@ def save(
         ) from None
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path) -> Engine:
     """The fitted engine saved in the folder `path`.
 
     Whatever is in the folder, this gives a model or a `VacaError`, and runs nothing of it. What

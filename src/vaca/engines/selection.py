@@ -88,7 +88,7 @@ def auto(
     refits: int = 8,
     time_budget: float | None = None,
     progress: bool | None = None,
-) -> Any:
+) -> Engine:
     """Fit a model that needs no choice: each column gets the mechanism its rows speak for.
 
     Parameters
