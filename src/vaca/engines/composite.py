@@ -27,10 +27,12 @@ from vaca.engines.engine import RowWeights, kept_places
 from vaca.engines.mechanisms.choosing import (
     Inputs,
     Trial,
+    choose_hurdle,
     choose_levels,
     choose_numeric,
     make_folds,
 )
+from vaca.engines.mechanisms.hurdle import Hurdle, edge_of
 from vaca.engines.mechanisms.levels import Levels
 from vaca.engines.mechanisms.numeric import Numeric
 from vaca.engines.mechanisms.roots import Root, Together
@@ -43,9 +45,15 @@ from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
 __all__ = ["FAMILIES", "Composite"]
 
 #: What may compete beside straight lines; see `Composite`.
-FAMILIES = ("curves", "products", "trees", "spread", "robust", "scales")
-_KINDS: dict[str, Any] = {"numeric": Numeric, "levels": Levels, "root": Root, "together": Together}
-Mechanism = Numeric | Levels | Root | Together
+FAMILIES = ("curves", "products", "trees", "spread", "robust", "scales", "edges", "flow")
+_KINDS: dict[str, Any] = {
+    "numeric": Numeric,
+    "levels": Levels,
+    "root": Root,
+    "together": Together,
+    "hurdle": Hurdle,
+}
+Mechanism = Numeric | Levels | Root | Together | Hurdle
 
 
 class Composite(ColumnwiseEngine):
@@ -64,7 +72,9 @@ class Composite(ColumnwiseEngine):
     families : sequence of str, optional
         What may compete beside straight lines: "curves", "products" (of two causes), "trees",
         "spread" (noise whose size changes with the causes), "robust" (far residuals count less),
-        "scales" (logarithm and logit of positive and bounded columns). By default all.
+        "scales" (logarithm and logit of positive and bounded columns), "edges" (a lowest or
+        highest value that repeats has a probability of its own), "flow" (a network, for columns
+        whose noise changes its shape with the causes). By default all.
     max_rows : int
         Of more rows than this, so many are drawn to choose and fit mechanisms.
     time_budget : float, optional
@@ -160,13 +170,17 @@ class Composite(ColumnwiseEngine):
         if not self._parents[column] and not self._discrete(column):
             root = Root.fit(y, w)
             density = root.log_density(np.zeros((len(y), 0)), y)
-            trial = Trial(root.words(), density, 1, root, float(density.mean()), 0.0, True)
+            score = float(np.average(density, weights=w))
+            trial = Trial(root.words(), density, 1, root, None, score, 0.0, True)
             return root, [trial]
         x, groups = self._inputs(column, rows)
         given = Inputs(x, groups, y, w, self._folds(len(y)), self.seed)
         if self._discrete(column):
             return choose_levels(given, len(self.schema_.levels(column)), families)
         count = self.schema_.kind(column) == "count"
+        edge = edge_of(y) if "edges" in families else None
+        if edge is not None:
+            return choose_hurdle(given, edge, count=count, families=families)
         return choose_numeric(given, count=count, families=families)
 
     def _folds(self, n: int) -> np.ndarray:
@@ -293,9 +307,14 @@ class Composite(ColumnwiseEngine):
 
     def _set_board(self, board: pd.DataFrame) -> None:
         self.leaderboard_ = board
-        best = board[board["chosen"]].set_index("column")
-        tried = board.groupby("column", sort=False).size()
-        self.columns_ = best[["mechanism", "score"]].assign(tried=tried.reindex(best.index))
+        best = board[board["chosen"]].groupby("column", sort=False)
+        self.columns_ = pd.DataFrame(
+            {
+                "mechanism": best["mechanism"].agg("; ".join),  # a hurdle has two parts
+                "score": best["score"].sum(),
+                "tried": board.groupby("column", sort=False).size(),
+            }
+        )
 
     def _state(self) -> dict[str, np.ndarray]:
         names = {kind: name for name, kind in _KINDS.items()}

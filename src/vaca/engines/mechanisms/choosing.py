@@ -1,7 +1,9 @@
 """The mechanism of a column: the simplest of those that predict held-out rows about best.
 
-Every candidate is scored on rows that it had not seen by its log-density there (of levels and
-counts: log-probability), a proper score: in expectation the truth has the highest. Candidates whose
+Every candidate is scored on rows that it had not seen by its log-density there, averaged over a
+fiftieth of the column's standard deviation (of levels and counts: log-probability), a proper score:
+in expectation the truth has the highest. Finer than that no answer is read, and a mechanism must
+not win by being exact for some rows and far off for others. Candidates whose
 mean falls behind the best one's by less than a standard error of the paired difference cannot be
 told from it; of these the one with the fewest terms is taken. Outside the data, where no score
 reaches, what needs less has less to go wrong.
@@ -18,14 +20,16 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import eval_legendre, ndtr
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from vaca.engines.mechanisms.designs import MAX_TERMS, Design
+from vaca.engines.mechanisms.hurdle import Hurdle
 from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
-from vaca.engines.mechanisms.numeric import Numeric, Recipe, fit_numeric
+from vaca.engines.mechanisms.numeric import Numeric, Recipe, crossfit, fit_numeric
 from vaca.engines.predictors import unequal
 
-__all__ = ["Inputs", "Trial", "choose_levels", "choose_numeric", "make_folds"]
+__all__ = ["Inputs", "Trial", "choose_hurdle", "choose_levels", "choose_numeric", "make_folds"]
 
 #: (curves, depth) of designs, from the simplest on.
 DESIGNS = ((False, None), (False, 0), (True, None), (True, 0), (True, 1), (True, 2))
@@ -35,6 +39,16 @@ ROWS_FOR_CURVES = 40
 ROWS_FOR_TREES = 200
 #: Levels beyond which no trees are tried: they grow for each level.
 MAX_TREE_LEVELS = 12
+#: Fewer rows than this train no network.
+ROWS_FOR_FLOW = 300
+#: Standard errors by which noise must be told from the causes for a network to be tried.
+SHAPE_LEFT = 4.0
+#: The mean distance of values from their medians may be so many times the best candidate's.
+MISSES = 1.1
+#: Drawn values may spread so many times as far as the observed ones.
+EXPLODES = 1.3
+#: Noise smaller than this, in standard deviations of the column, has no shape worth a network.
+FINE = 0.02
 #: Columns with more inputs than this are not asked for surfaces.
 SURFACE_INPUTS = 6
 
@@ -61,7 +75,7 @@ class Inputs:
     seed: int
 
 
-@dataclass
+@dataclass(eq=False)
 class Trial:
     """One candidate: what it is, how it does on rows that it has not seen, how much it needs."""
 
@@ -69,6 +83,7 @@ class Trial:
     density: np.ndarray
     terms: int
     mechanism: Any
+    miss: np.ndarray | None = None
     score: float = field(default=np.nan)
     error: float = field(default=np.nan)
     chosen: bool = False
@@ -82,22 +97,53 @@ def make_folds(n: int, seed: Sequence[int]) -> np.ndarray:
 
 def choose(trials: list[Trial], w: np.ndarray) -> Trial:
     """The simplest trial within a standard error (or a hair: 2 / n) of the best one."""
-    best = max(trials, key=lambda t: float(np.average(t.density, weights=w)))
     for trial in trials:
-        gap = best.density - trial.density
-        trial.score = float(np.average(trial.density, weights=w))
-        trial.error = float(np.std(w * gap) / np.sqrt(len(gap)))
+        trial.score = score(trial, trials[0], w)
         trial.chosen = False
-    near = [t for t in trials if best.score - t.score <= max(t.error, 2.0 / len(w))]
+    fair = near_the_mark(trials, w)
+    best = max(fair, key=lambda t: t.score)
+    for trial in trials:
+        trial.error = gain(best, trial, w)[1]
+    near = [t for t in fair if best.score - t.score <= max(t.error, 2.0 / len(w))]
     found = min(near, key=lambda t: (t.terms, -t.score))
     found.chosen = True
     return found
 
 
+def near_the_mark(trials: Sequence[Trial], w: np.ndarray) -> list[Trial]:
+    """Trials whose medians are about as near to the held-out values as the best one's.
+
+    Where a column is nearly a function of its causes, a density can be high because most rows are
+    met exactly, while the others are missed by far.
+    """
+    first = trials[0].miss
+    if first is None:
+        return list(trials)
+    ratio = []
+    for trial in trials:
+        known = np.isfinite(trial.miss)  # type: ignore[arg-type]
+        own, base = (float(np.average(m[known], weights=w[known])) for m in (trial.miss, first))  # type: ignore[index]
+        ratio.append(own / max(base, 1e-300))
+    return [t for t, r in zip(trials, ratio, strict=True) if r <= MISSES * min(ratio) + 1e-9]
+
+
+def score(trial: Trial, first: Trial, w: np.ndarray) -> float:
+    """Mean log-density; of a trial that was scored on some rows, by its gain over the first."""
+    return float(np.average(first.density, weights=w)) + gain(trial, first, w)[0]
+
+
+def gain(one: Trial, other: Trial, w: np.ndarray) -> tuple[float, float]:
+    """By how much one trial is better than another where both are known; the standard error."""
+    gap = one.density - other.density
+    known = np.isfinite(gap)
+    gap, w = gap[known], w[known] / w[known].mean()
+    return float(np.mean(w * gap)), float(np.std(w * gap) / np.sqrt(len(gap)))
+
+
 def lead(one: Trial, other: Trial, w: np.ndarray) -> float:
     """By how many standard errors one trial is better than another."""
-    gap = w * (one.density - other.density)
-    return float(gap.mean() / max(gap.std() / np.sqrt(len(gap)), 1e-12))
+    better, error = gain(one, other, w)
+    return better / max(error, 1e-12)
 
 
 # ---------------------------------------------------------------------- numbers
@@ -112,20 +158,24 @@ def choose_numeric(
     def attempt(recipe: Recipe) -> Trial:
         if recipe not in trials:
             rng = np.random.default_rng([given.seed, 6])  # the same dither for all
-            fitted, density = fit_numeric(
+            fitted, density, miss = fit_numeric(
                 recipe, given.x, given.y, given.w, given.folds, given.groups, rng
             )
             terms = len(fitted.location.beta) + 300 * recipe.trees + recipe.robust
             terms += 0 if fitted.spread is None else len(fitted.spread.beta)
             terms += recipe.scale[0] != 0
             density = np.logaddexp(density, anywhere)  # else one far row outweighs all others
-            trials[recipe] = Trial(recipe.words(), density, terms, fitted)
+            if _explodes(given, fitted):
+                density = np.minimum(density, anywhere)
+            trials[recipe] = Trial(recipe.words(), density, terms, fitted, miss)
         return trials[recipe]
 
     anywhere = _background(given.y)
 
     def best() -> Recipe:
-        return max(trials, key=lambda r: float(np.average(trials[r].density, weights=given.w)))
+        fair = near_the_mark(list(trials.values()), given.w)
+        good = [r for r, t in trials.items() if t in fair]
+        return max(good, key=lambda r: score(trials[r], first, given.w))
 
     designs = _designs(given, families)
     bend = max(c for c, d in designs if d is None)
@@ -139,12 +189,13 @@ def choose_numeric(
     for curves, depth in designs:
         attempt(replace(base, curves=curves, depth=depth))
     if "trees" in families and _trees_help(given, trials[best()].mechanism):
-        for recipe in (best(), base, replace(base, curves=False)):
+        for recipe in (best(), replace(base, curves=False)):
             attempt(replace(recipe, trees=True))
     if "spread" in families:
         top = best()
         names = ["linear"] + (["curves"] if bend else [])
         names += ["surfaces"] if designs[-1] == (True, 2) else []
+        names += [f"plain {name}" for name in names[1:]]
         for name in names:
             attempt(replace(top, spread=name))
         found = best()
@@ -158,7 +209,76 @@ def choose_numeric(
                 for spread in {"", best().spread}:
                     attempt(replace(base, curves=curves, depth=depth, spread=spread, robust=True))
     found = list(trials.values())
-    return choose(found, given.w).mechanism, found
+    chosen = choose(found, given.w)
+    if "flow" in families and not count and _shape_left(given, chosen.mechanism):
+        found.append(_with_flow(given, chosen))
+    return next(t for t in found if t.chosen).mechanism, found
+
+
+def _shape_left(given: Inputs, mechanism: Numeric) -> bool:
+    """Whether the noise still depends on the causes, by the Legendre polynomials of its rank."""
+    if len(given.y) < ROWS_FOR_FLOW or mechanism.exact or not given.x.shape[1]:
+        return False
+    if mechanism.trees is not None or mechanism.spread_near(given.x) < FINE:
+        return False
+    rank = 2 * ndtr(mechanism.noise(given.x, given.y, None)) - 1
+    inputs = given.x.shape[1]
+    depth = (
+        None if len(set(given.groups)) < 2 else 2 if inputs <= 3 else 0 if inputs <= 12 else None
+    )
+    design = Design.build(given.x, given.groups, curves=True, depth=depth)
+    a = design(given.x)
+    for order in range(1, 7):
+        target = eval_legendre(order, rank)
+        told = crossfit(design, a, target, given.w, given.folds, None)[1]
+        gains = given.w * (target**2 - (target - told) ** 2)
+        if gains.mean() > SHAPE_LEFT * gains.std() / np.sqrt(len(gains)):
+            return True
+    return False
+
+
+def _with_flow(given: Inputs, base: Trial) -> Trial:
+    """The mechanism with a network for what it leaves; chosen if that is clearly better."""
+    from vaca.engines.mechanisms.flow import Flow
+
+    v = base.mechanism.noise(given.x, given.y, None)
+    out = given.folds == 0
+    flow, gains = Flow.fit(given.x, v, given.w, out, given.seed)
+    error = float(np.std(given.w[out] * gains) / np.sqrt(out.sum()))
+    mechanism = replace(base.mechanism, flow=flow)
+    better = float(np.average(gains, weights=given.w[out]))
+    trial = Trial(mechanism.words(), base.density, base.terms + 5000, mechanism)
+    trial.score, trial.error = base.score + better, error
+    if better > 2.0 * error:
+        base.chosen, trial.chosen = False, True
+    return trial
+
+
+def choose_hurdle(
+    given: Inputs, edge: tuple[float, bool], *, count: bool, families: frozenset[str]
+) -> tuple[Hurdle, list[Trial]]:
+    """The mechanism of a column one of whose ends repeats, and all that was tried for its parts."""
+    hit = given.y == edge[0]
+    at, first = choose_levels(replace(given, y=hit.astype(np.int64)), 2, families)
+    rest = ~hit
+    w = given.w[rest] / given.w[rest].mean()
+    part = Inputs(given.x[rest], given.groups, given.y[rest], w, given.folds[rest], given.seed)
+    other, second = choose_numeric(part, count=count, families=families)
+    for trial in first:
+        trial.words = f"{edge[0]:g} or not: {trial.words}"
+    for trial in second:
+        trial.words = f"if not {edge[0]:g}: {trial.words}"
+    return Hurdle(*edge, at, other), first + second
+
+
+def _explodes(given: Inputs, mechanism: Numeric) -> bool:
+    """Whether drawn values spread much further than the observed ones: tails times a wide scale."""
+    if not mechanism.recipe.spread and mechanism.recipe.scale[0] == 0:
+        return False
+    rows = np.arange(min(len(given.y), 3000))
+    rng = np.random.default_rng([given.seed, 8])
+    drawn = mechanism.value(given.x[rows], mechanism.draw(len(rows), rng))
+    return not float(drawn.std()) <= EXPLODES * float(given.y.std())
 
 
 def _background(y: np.ndarray) -> np.ndarray:
@@ -205,19 +325,34 @@ def _scale(
     if start.count:
         if high > 5:
             others.append((1, -1.0, 1.0))
-    elif low > 0:
-        others.append((1, 0.0, 1.0))
-        if 0.8 < high < 1:
-            others.append((2, 0.0, 1.0))
+    else:
+        if low > 0:
+            others.append((1, 0.0, 1.0))
+            if high < 1:
+                others.append((2, 0.0, 1.0))
+        edge = hard_edges(y)
+        others += [(1, e, 1.0) for e in edge[:1] if e is not None and not 0 < low < 0.1 * high]
+        others += [(3, 0.0, e) for e in edge[1:] if e is not None and high != 1]
     best = start.scale
     reach = ["", "linear"] if "spread" in families else [""]
     top = max((attempt(replace(start, spread=s)) for s in reach), key=lambda t: t.density.mean())
     for scale in others:
         for spread in reach:
             trial = attempt(replace(start, scale=scale, spread=spread))
-            if lead(trial, top, given.w) > 2.0:
+            if lead(trial, top, given.w) > 2.0 and trial in near_the_mark([top, trial], given.w):
                 top, best = trial, scale
     return best
+
+
+def hard_edges(y: np.ndarray) -> tuple[float | None, float | None]:
+    """Where values end as if at a wall, below and above: a little beyond the last ones."""
+    found: list[float | None] = []
+    for sign in (1.0, -1.0):
+        v = np.sort(sign * y)
+        first, middle = np.quantile(v, [0.02, 0.5])
+        wall = first - v[0] < 0.12 * (middle - first) and v[2] > v[0]
+        found.append(sign * float(v[0] - (v[2] - v[0])) if wall else None)
+    return found[0], found[1]
 
 
 def _trees_help(given: Inputs, mechanism: Numeric) -> bool:
@@ -235,8 +370,8 @@ def _leaves_trace(given: Inputs, target: np.ndarray) -> bool:
         max_iter=40, learning_rate=0.15, max_leaf_nodes=12, early_stopping=False, random_state=0
     ).fit(given.x[keep], target[keep], unequal(given.w[keep]))
     told = small.predict(given.x[out])
-    gain = given.w[out] * (target[out] ** 2 - (target[out] - told) ** 2)
-    return bool(gain.mean() > 1.5 * gain.std() / np.sqrt(len(gain)))
+    gains = given.w[out] * (target[out] ** 2 - (target[out] - told) ** 2)
+    return bool(gains.mean() > 1.5 * gains.std() / np.sqrt(len(gains)))
 
 
 def _heavy(mechanism: Numeric) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 __all__ = ["Design", "solve"]
 
 #: Designs with more terms than this, or than a third of the rows, are not tried.
-MAX_TERMS = 320
+MAX_TERMS = 400
 #: Strengths of the penalty on bends that are tried.
 STRENGTHS = 10.0 ** np.arange(-7.0, 2.5, 0.75)
 #: On every coefficient, against collinear columns only.
@@ -138,11 +138,17 @@ def _knots(z: np.ndarray) -> np.ndarray:
     values = np.unique(z)
     if len(values) <= 8:
         return values if len(values) >= 3 else np.zeros(0)
-    count = 6 if len(z) < 300 else 8 if len(z) < 1500 else 12
+    count = 6 if len(z) < 300 else 8 if len(z) < 1500 else 10
     ends = 0.02 if len(z) < 1500 else 0.01
-    knots = np.unique(np.quantile(z, np.linspace(ends, 1 - ends, count)))
-    keep = np.concatenate([[True], np.diff(knots) > 1e-3 * (knots[-1] - knots[0])])
-    return knots[keep] if keep.sum() >= 3 else np.zeros(0)
+    knots = np.quantile(z, np.linspace(ends, 1 - ends, count))
+    # Between two humps rows are few, and so would be knots at quantiles.
+    if len(z) >= 300:
+        knots = np.append(knots, np.linspace(knots[0], knots[-1], count)[1:-1])
+    knots, kept = np.unique(knots), []
+    for knot in knots:
+        if not kept or knot - kept[-1] > 0.02 * (knots[-1] - knots[0]):
+            kept.append(knot)
+    return np.array(kept) if len(kept) >= 3 else np.zeros(0)
 
 
 def _cubes(z: np.ndarray, knots: np.ndarray) -> np.ndarray:

@@ -11,7 +11,7 @@ abducted exactly. A count is the cell :math:`[x - 1/2, x + 1/2)`.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,19 +20,29 @@ from vaca.engines.mechanisms.designs import Design, Sums, solve
 from vaca.engines.mechanisms.noise import FLAT, WIDTHS, NoiseCurve
 from vaca.engines.predictors import Trees
 
-__all__ = ["Numeric", "Recipe", "Scale", "fit_numeric"]
+if TYPE_CHECKING:
+    from vaca.engines.mechanisms.flow import Flow
+
+__all__ = ["Numeric", "Recipe", "Scale", "crossfit", "fit_numeric"]
 
 #: Residuals below this, in standard deviations of the column, are rounding: there is no noise.
 EXACT = 1e-6
 #: Log-scales are kept within this of the ones seen in training.
 SCALE_MARGIN = 0.5
+#: Of the mean size of residuals: a scale that is fitted as it is gets no smaller than this.
+PLAIN_LEAST = 1e-3
+#: Half the cell, in standard deviations of the column, over which a density is averaged to score.
+CELL = 0.01
+#: From so many rows on, trees are scored on one fold.
+FEW_FOR_TREES = 2000
 
 
 @dataclass
 class Scale:
     """From a column's own units to the ones in which its mechanism is fitted, and back.
 
-    ``kind`` 0: as it is; 1: logarithm above ``low``; 2: logit between ``low`` and ``high``.
+    ``kind`` 0: as it is; 1: logarithm above ``low``; 2: logit between ``low`` and ``high``; 3:
+    logarithm below ``high``, turned so that it rises.
     """
 
     kind: int
@@ -53,6 +63,8 @@ class Scale:
     def forward(self, y: np.ndarray) -> np.ndarray:
         if self.kind == 1:
             y = np.log(np.maximum(y - self.low, 1e-300))
+        elif self.kind == 3:
+            y = -np.log(np.maximum(self.high - y, 1e-300))
         elif self.kind == 2:
             p = np.clip((y - self.low) / (self.high - self.low), 1e-15, 1 - 1e-15)
             y = np.log(p) - np.log1p(-p)
@@ -62,6 +74,8 @@ class Scale:
         y = t * self.unit + self.mean
         if self.kind == 1:
             return self.low + np.exp(np.minimum(y, 700.0))
+        if self.kind == 3:
+            return self.high - np.exp(np.minimum(-y, 700.0))
         if self.kind == 2:
             return self.low + (self.high - self.low) / (1.0 + np.exp(np.clip(-y, -700, 700)))
         return y
@@ -71,6 +85,8 @@ class Scale:
         slope = np.full(len(y), -np.log(self.unit or 1.0))
         if self.kind == 1:
             slope -= np.log(np.maximum(y - self.low, 1e-300))
+        elif self.kind == 3:
+            slope -= np.log(np.maximum(self.high - y, 1e-300))
         elif self.kind == 2:
             p = np.clip((y - self.low) / (self.high - self.low), 1e-15, 1 - 1e-15)
             slope -= np.log(p) + np.log1p(-p) + np.log(self.high - self.low)
@@ -95,7 +111,8 @@ class Recipe:
     trees : bool
         Whether boosted trees add what the design leaves.
     spread : str
-        Design of the log-scale: "" (the same for all rows), "linear", "curves", "surfaces".
+        Design of the scale: "" (the same for all rows), "linear", "curves", "surfaces" of its
+        logarithm; "plain curves", "plain surfaces" of itself.
     robust : bool
         Whether far residuals count less.
     scale : tuple
@@ -126,16 +143,17 @@ class Recipe:
         }  # fmt: skip
         text = names[self.curves, self.depth]
         text += ", then trees" if self.trees else ""
-        text += {"": "", "linear": ", spread linear", "curves": ", spread curved",
-                 "surfaces": ", spread a surface"}[self.spread]  # fmt: skip
+        text += f", spread {self.spread}" if self.spread else ""
         text += ", robust" if self.robust else ""
-        return ("", "log: ", "logit: ")[self.scale[0]] + text
+        return ("", "log: ", "logit: ", "log from above: ")[self.scale[0]] + text
 
 
 SPREADS = {
     "linear": {"curves": False, "depth": None},
     "curves": {"curves": True, "depth": None},
     "surfaces": {"curves": True, "depth": 2},
+    "plain curves": {"curves": True, "depth": None},
+    "plain surfaces": {"curves": True, "depth": 2},
 }
 
 
@@ -164,8 +182,13 @@ class Numeric:
     curve: NoiseCurve
     width: float
     exact: bool = False
+    flow: Flow | None = None
 
     # ------------------------------------------------------------------ values and noise
+
+    def words(self) -> str:
+        """What a person reads in the leaderboard."""
+        return self.recipe.words() + (", then a flow" if self.flow is not None else "")
 
     def _mean(self, x: np.ndarray) -> np.ndarray:
         mean = self.location(x)
@@ -174,11 +197,17 @@ class Numeric:
     def _log_scale(self, x: np.ndarray) -> np.ndarray:
         if self.spread is None:
             return np.zeros(len(x))
-        return np.clip(self.spread(x), *self.limits)
+        return np.clip(_logged(self.recipe, self.spread(x)), *self.limits)
+
+    def spread_near(self, x: np.ndarray) -> float:
+        """The usual size of residuals, in standard deviations of the column."""
+        return float(np.median(np.exp(self._log_scale(x)))) * self.curve.spread
 
     def value(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
         """Values (n,) from inputs (n, features) and noise (n,)."""
         mean = self._mean(x)
+        if self.flow is not None:
+            u = self.flow.back(x, u)
         if not self.exact:
             mean = mean + np.exp(self._log_scale(x)) * self.curve.residual(u)
         else:
@@ -198,7 +227,8 @@ class Numeric:
             return self.scale.forward(y) - self._mean(x)
         if self.recipe.count:
             return normal_between(*self.curve.ends(*self._cell(x, y)), rng)
-        return self.curve.noise(self._residual(x, y))
+        v = self.curve.noise(self._residual(x, y))
+        return v if self.flow is None else self.flow.noise(x, v)[0]
 
     def log_density(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Log-density (n,) of values; of counts the log-probability."""
@@ -206,14 +236,18 @@ class Numeric:
             return np.full(len(y), -np.log(EXACT * (self.scale.unit or 1.0)))
         if self.recipe.count:
             return self.curve.cell(*self._cell(x, y))
-        density = self.curve.log_density(self._residual(x, y)) - self._log_scale(x)
+        residual = self._residual(x, y)
+        density = self.curve.log_density(residual) - self._log_scale(x)
+        if self.flow is not None:
+            density = density + self.flow.gain(x, self.curve.noise(residual))
         return density + self.scale.log_slope(y)
 
     def _residual(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return (self.scale.forward(y) - self._mean(x)) * np.exp(-self._log_scale(x))
 
     def _cell(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return cells(self.scale, y, self._mean(x), self._log_scale(x))
+        low, high = cells(self.scale, y, self._mean(x), self._log_scale(x))
+        return np.where(y <= 0, -np.inf, low), high  # no count is below zero
 
     # ------------------------------------------------------------------ again, under other weights
 
@@ -221,8 +255,12 @@ class Numeric:
         self, x: np.ndarray, y: np.ndarray, w: np.ndarray, folds: np.ndarray, rng: Any
     ) -> Numeric:
         """The same mechanism fitted to weighted rows; nothing is chosen anew."""
-        fitted, _ = fit_numeric(self.recipe, x, y, w, folds, (), rng, like=self)
-        return fitted
+        fitted, _, _ = fit_numeric(self.recipe, x, y, w, folds, (), rng, like=self)
+        if self.flow is None:
+            return fitted
+        v = replace(fitted, flow=None).noise(x, y, None)
+        flow = self.flow.refit(x, v, w, int(rng.integers(2**31)))
+        return replace(fitted, flow=flow)
 
     # ------------------------------------------------------------------ as arrays
 
@@ -241,6 +279,8 @@ class Numeric:
                 state |= {f"{name}.{k}": v for k, v in _linear_arrays(part).items()}
         if self.trees is not None:
             state |= {f"trees.{k}": np.asarray(v) for k, v in vars(self.trees).items()}
+        if self.flow is not None:
+            state |= {f"flow.{k}": v for k, v in self.flow.arrays().items()}
         return state
 
     @classmethod
@@ -253,14 +293,19 @@ class Numeric:
         )  # fmt: skip
         parts = {
             name: {k[len(name) + 1 :]: v for k, v in state.items() if k.startswith(name + ".")}
-            for name in ("location", "spread", "trees")
+            for name in ("location", "spread", "trees", "flow")
         }
+        flow = None
+        if parts["flow"]:
+            from vaca.engines.mechanisms.flow import Flow
+
+            flow = Flow.from_arrays(parts["flow"])
         return cls(
             recipe, scale, _linear_of(parts["location"]),
             Trees(**parts["trees"]) if parts["trees"] else None,
             _linear_of(parts["spread"]) if parts["spread"] else None,
             state["limits"][:2], NoiseCurve(*state["curve"]), float(state["limits"][2]),
-            bool(exact),
+            bool(exact), flow,
         )  # fmt: skip
 
 
@@ -274,11 +319,11 @@ def _linear_of(state: dict[str, np.ndarray]) -> Linear:
 
 
 def cells(
-    scale: Scale, y: np.ndarray, mean: np.ndarray, log_scale: np.ndarray
+    scale: Scale, y: np.ndarray, mean: np.ndarray, log_scale: np.ndarray, half: float = 0.5
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals at the ends of a count's cell; nothing is below zero."""
-    low, high = ((scale.forward(y + half) - mean) * np.exp(-log_scale) for half in (-0.5, 0.5))
-    return np.where(y <= 0, -np.inf, low), high
+    """Residuals at the ends of a cell around each value."""
+    low, high = ((scale.forward(y + end) - mean) * np.exp(-log_scale) for end in (-half, half))
+    return low, high
 
 
 # ---------------------------------------------------------------------- fitting
@@ -294,7 +339,7 @@ def fit_numeric(
     rng: np.random.Generator,
     *,
     like: Numeric | None = None,
-) -> tuple[Numeric, np.ndarray]:
+) -> tuple[Numeric, np.ndarray, np.ndarray]:
     """Fit a mechanism, with residuals of rows that its parts had not seen.
 
     Parameters
@@ -308,7 +353,8 @@ def fit_numeric(
 
     Returns
     -------
-    Numeric, log-density (n,) of every row by a fit that had not seen it
+    Numeric; of every row, by a fit that had not seen it: log-density (n,), and the distance (n,) of
+    its value from the median
     """
     scale = Scale.of(y, *recipe.scale) if like is None else like.scale
     t = scale.forward(_dithered(y, rng) if recipe.count else y)
@@ -318,13 +364,17 @@ def fit_numeric(
     else:
         design, strength = like.location.design, like.location.strength
     a = design(x)
-    location, mean = _crossfit(design, a, t, w, folds, strength)
+    location, mean = crossfit(design, a, t, w, folds, strength)
     trees = None
     if recipe.trees:
         trees, mean = _add_trees(like, location, a, mean, x, t, w, folds)
     if like is not None and trees is not None:
         # What trees leave of rows they have seen is too little: the noise stays as it was found.
-        return replace(like, location=location, trees=trees), np.zeros(0)
+        return replace(like, location=location, trees=trees), np.zeros(0), np.zeros(0)
+    every = np.isfinite(mean)
+    if not every.all():  # trees were tried on some rows only
+        x, y, t, w, mean, a = x[every], y[every], t[every], w[every], mean[every], a[every]
+        folds = np.arange(len(t)) % 3
     residual = t - mean
     spread, log_scale = None, np.zeros(len(t))
     limits = np.zeros(2)
@@ -336,7 +386,7 @@ def fit_numeric(
         if recipe.robust:
             own = own * _near(residual * np.exp(-log_scale))
         if trees is None:
-            location, mean = _crossfit(design, a, t, w * own, folds, strength)
+            location, mean = crossfit(design, a, t, w * own, folds, strength)
             residual = t - mean
     exact = not recipe.count and float(np.abs(residual).max()) < EXACT
     e = residual * np.exp(-log_scale)
@@ -344,26 +394,29 @@ def fit_numeric(
     curve = NoiseCurve.fit(e, w, width)
     fitted = Numeric(recipe, scale, location, trees, spread, limits, curve, width, exact)
     if like is not None:
-        return fitted, np.zeros(0)
+        return fitted, np.zeros(0), np.zeros(0)
+    # A density averaged over a cell: how fine a candidate is beyond that must not decide.
+    half = 0.5 if recipe.count else CELL * float(y.std())
+    miss = np.full(len(every), np.nan)
+    miss[every] = np.abs(y - scale.back(mean + np.exp(log_scale) * curve.residual(np.zeros(1))))
     if exact:
-        return fitted, fitted.log_density(x, y)
-    density = np.empty(len(y))
-    ends = cells(scale, y, mean, log_scale) if recipe.count else None
+        return fitted, np.full(len(every), -np.log(2 * half or 1.0)), miss
+    found = np.empty(len(y))
+    low, high = cells(scale, y, mean, log_scale, half)
+    low = np.where(y <= 0, -np.inf, low) if recipe.count else low
     for k in np.unique(folds):
         out = folds == k
-        own_curve = NoiseCurve.fit(e[~out], w[~out], width)
-        if ends is not None:
-            density[out] = own_curve.cell(ends[0][out], ends[1][out])
-        else:
-            density[out] = own_curve.log_density(e[out]) - log_scale[out]
-    return fitted, density if recipe.count else density + scale.log_slope(y)
+        found[out] = NoiseCurve.fit(e[~out], w[~out], width).cell(low[out], high[out])
+    density = np.full(len(every), np.nan)
+    density[every] = found - np.log(2 * half)
+    return fitted, density, miss
 
 
 def _dithered(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return y + rng.uniform(-0.5, 0.5, len(y))
 
 
-def _crossfit(
+def crossfit(
     design: Design,
     a: np.ndarray,
     t: np.ndarray,
@@ -398,10 +451,13 @@ def _add_trees(
     if like is not None and like.trees is not None:
         return like.trees.with_values(x, left, w), mean
     trees = Trees.regression(x, left, w)
-    mean = mean.copy()
-    for k in np.unique(folds):
+    mean, told = np.full(len(t), np.nan), mean
+    # Of many rows one fold is enough to score them.
+    for k in np.unique(folds)[: 1 if len(t) >= FEW_FOR_TREES else None]:
         out = folds == k
-        mean[out] += Trees.regression(x[~out], t[~out] - mean[~out], w[~out])(x[out])[:, 0]
+        mean[out] = (
+            told[out] + Trees.regression(x[~out], t[~out] - told[~out], w[~out])(x[out])[:, 0]
+        )
     return trees, mean
 
 
@@ -424,6 +480,8 @@ def _fit_spread(
     parts = {k: Sums.of(a[folds == k], np.log(size[folds == k]), w[folds == k])
              for k in np.unique(folds)}  # fmt: skip
     total = sum(list(parts.values())[1:], start=next(iter(parts.values())))
+    if recipe.spread.startswith("plain"):
+        return _plain_spread(design, a, size, w, folds, strength)
     start, strength = solve(total, penalty, strength)
     found = _newton(a, size, w, total.gram, start, penalty, strength)
     log_scale = np.empty(len(size))
@@ -435,6 +493,27 @@ def _fit_spread(
         log_scale[~keep] = a[~keep] @ own
     low, high = np.quantile(log_scale, [0.002, 0.998])
     return Linear(design, found, strength), np.clip(log_scale, low - 0.5, high + 0.5)
+
+
+def _plain_spread(
+    design: Design,
+    a: np.ndarray,
+    size: np.ndarray,
+    w: np.ndarray,
+    folds: np.ndarray,
+    strength: float | None,
+) -> tuple[Linear, np.ndarray]:
+    """The scale itself, by least squares on the size of residuals, each by its own scale."""
+    least = PLAIN_LEAST * float(np.average(size, weights=w))
+    fitted, found = crossfit(design, a, size, w, folds, strength)
+    for _ in range(4):
+        own = w / np.maximum(found, 20 * least) ** 2
+        fitted, found = crossfit(design, a, size, own / own.mean(), folds, strength)
+    return fitted, np.log(np.maximum(found, least))
+
+
+def _logged(recipe: Recipe, value: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(value, 1e-12)) if recipe.spread.startswith("plain") else value
 
 
 def _newton(
