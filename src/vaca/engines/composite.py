@@ -166,12 +166,12 @@ class Composite(ColumnwiseEngine):
         y = rows[column]
         if column in self._observed:
             together = Together(len(self.schema_.levels(column)))
-            return together, [Trial(together.words(), y, 1, together, np.nan, np.nan, True)]
+            return together, [Trial(together.words(), y, 1, together, chosen=True)]
         if not self._parents[column] and not self._discrete(column):
             root = Root.fit(y, w)
             density = root.log_density(np.zeros((len(y), 0)), y)
             score = float(np.average(density, weights=w))
-            trial = Trial(root.words(), density, 1, root, None, score, 0.0, True)
+            trial = Trial(root.words(), density, 1, root, score=score, error=0.0, chosen=True)
             return root, [trial]
         x, groups = self._inputs(column, rows)
         given = Inputs(x, groups, y, w, self._folds(len(y)), self.seed)

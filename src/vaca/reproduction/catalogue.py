@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vaca.reproduction.checks import CHECKS
 from vaca.reproduction.coverage import COVERAGE
+from vaca.reproduction.default import DEFAULT
 from vaca.reproduction.experiment import Experiment
 from vaca.reproduction.generalisation import GENERALISATION
 from vaca.reproduction.missing import MISSING
@@ -13,5 +14,5 @@ from vaca.reproduction.studies import STUDIES
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS, COVERAGE, MISSING)
+    e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS, COVERAGE, MISSING, *DEFAULT)
 }

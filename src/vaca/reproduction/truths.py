@@ -10,6 +10,7 @@ import numpy as np
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import CausalModel, Noise
+from vaca.reproduction.wild import wild_scm
 from vaca.scm import library as scms
 from vaca.scm.distributions import Distribution, Gamma, Normal
 from vaca.scm.structural import StructuralCausalModel
@@ -221,10 +222,16 @@ def _of_kind(
     return equation
 
 
+def wild(number: str) -> CausalModel:
+    """A table of any sort, by its number; see `vaca.reproduction.wild`."""
+    return wild_scm(int(_number(number, "wild", low=0, high=1e9)), _named)
+
+
 FAMILIES: dict[str, Callable[[str], CausalModel]] = {
     "random": random_scm,
     "mixed": mixed_scm,
     "hidden": hidden_scm,
+    "wild": wild,
     "long-chain": long_chain,
     "confounded": confounded,
 }
