@@ -21,7 +21,7 @@ from vaca.reproduction.run import Run
 from vaca.reproduction.truths import Marginal, load_truth
 from vaca.table.schema import Columns, Schema
 
-__all__ = ["check_scores", "graph_check_scores"]
+__all__ = ["case", "check_scores", "graph_check_scores"]
 
 #: Rows that interventions are compared on, and rows of the plain tests.
 DRAWN, PLAIN_ROWS = 5000, 1000
@@ -31,9 +31,7 @@ def graph_check_scores(run: Run) -> dict[str, Any]:
     """What the check says of a graph, and what is really wrong with it."""
     from vaca.trust.graph_check import check_graph
 
-    truth = load_truth(run.scm)
-    graph = edit_graph(truth.graph, run.graph)
-    rows = truth.schema_.encode(truth.sample(run.train, seed=_seed(run)))
+    truth, graph, rows = case(run)
     started = time.process_time()
     found = check_graph(graph, truth.schema_, rows, seed=run.seed)
     seconds = time.process_time() - started
@@ -52,6 +50,13 @@ def graph_check_scores(run: Run) -> dict[str, Any]:
         if report["harm"] > 0.25 and found.verdict == "good":
             report["plain"] = plain_tests(graph, truth.graph, truth.schema_, rows, run.seed)
     return {"scores": {}, "check": report}
+
+
+def case(run: Run) -> tuple[CausalModel, CausalGraph, Columns]:
+    """The truth of a run, the graph that is given, and encoded rows."""
+    truth = load_truth(run.scm)
+    rows = truth.schema_.encode(truth.sample(run.train, seed=_seed(run)))
+    return truth, edit_graph(truth.graph, run.graph), rows
 
 
 def check_scores(run: Run) -> dict[str, Any]:

@@ -81,8 +81,12 @@ def _fit_runs() -> list[Run]:
 def _runs(options: Options) -> list[Run]:
     first = FIRST if options.seeds is None else options.seeds[0]
     right, wrong = (12, 4) if options.quick else (RIGHT, WRONG)
-    runs = [*_right_runs(first, right), *_wrong_runs(first, wrong)]
-    return runs if options.quick else [*_fit_runs(), *runs]
+    wrongs = _wrong_runs(first, wrong)
+    runs = []  # a right one and two wrong ones in turn, so that what is done so far is balanced
+    for i, run in enumerate(_right_runs(first, right)):
+        runs += [run, *wrongs[2 * i : 2 * i + 2]]
+    runs += wrongs[2 * right :]
+    return runs if options.quick else [*runs, *_fit_runs()]
 
 
 # ---------------------------------------------------------------------- what to show
