@@ -265,6 +265,15 @@ def test_check_measures_the_fit_on_rows_that_the_model_has_not_seen(model):
     assert "may have been fitted to" in " ".join(found.parts["words"])
 
 
+def test_check_leaves_out_rows_with_gaps_if_the_model_expects_them(model):
+    frame = table(120, seed=9)
+    frame.loc[:9, "income"] = np.nan
+    with pytest.raises(vaca.VacaError, match="missing values in 'income'"):
+        vaca.check(model, frame, quick=True)
+    tolerant = vaca.AdditiveNoise(GRAPH, missing="drop").fit(table(60))
+    assert vaca.check(tolerant, frame, quick=True).rows == 110
+
+
 def test_check_needs_rows(model):
     with pytest.raises(vaca.VacaError, match="at least 50 are needed"):
         vaca.check(model, table(20))

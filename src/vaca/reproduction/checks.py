@@ -79,7 +79,7 @@ def _fit_runs() -> list[Run]:
 
 
 def _runs(options: Options) -> list[Run]:
-    first = FIRST if options.seeds is None else options.seeds[0]
+    first = FIRST + (options.seeds[0] if options.seeds else 0)
     right, wrong = (12, 4) if options.quick else (RIGHT, WRONG)
     wrongs = _wrong_runs(first, wrong)
     runs = []  # a right one and two wrong ones in turn, so that what is done so far is balanced

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from vaca.evaluation import METRICS
+from vaca.reproduction.checks import CHECKS
 from vaca.reproduction.experiment import Options, Reports
 from vaca.reproduction.fairness_tables import aims_reached, fairness_runs
 from vaca.reproduction.figures import Picture
@@ -33,7 +34,7 @@ __all__ = ["accuracy", "pictures", "summary"]
 TABLE_RESULTS = next(e for e in PAPER if e.name == "table-results")
 # Shown if their runs are stored. Cross-validation is too long for that, pairs need no runs.
 LEFT_OUT = ("table-results", "figure-pairs", "figure-time", "figure-params", "cross-validation")
-OTHERS = [e for e in (*PAPER, *STUDIES, *GENERALISATION) if e.name not in LEFT_OUT]
+OTHERS = [e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS) if e.name not in LEFT_OUT]
 MOST_SEEDS = tuple(range(20))
 #: Longer tables are folded.
 FOLD = 12
@@ -45,6 +46,7 @@ HEADINGS = {
     "coverage": "How often an interval holds the truth",
     "confounding": "A hidden common cause",
     "graph-errors": "A wrong graph",
+    "check": "Wrong graphs and bad fits that `vaca check` finds",
     "depth": "Deep graphs",
     "sample-size": "Few rows and many",
 }

@@ -121,7 +121,7 @@ def check(
     model : CausalModel
     data : DataFrame
         Rows of the population, in the columns of the model. Of more than 20,000, so many are
-        drawn; each part says how many of them it uses.
+        drawn. For a model that expects missing values, only complete rows count.
     held_out : DataFrame, optional
         Rows that the model has not seen, for its fit. By default those rows of `data` that are not
         among the rows it was fitted to; if there are too few, all of `data`, and the check says so.
@@ -145,14 +145,14 @@ def check(
     >>> found.parts.columns.tolist()
     ['part', 'verdict', 'figure', 'reference', 'words']
     """
-    frame = as_frame(data)
+    frame = _complete(model, data)
     if len(frame) < MIN_ROWS:
         raise VacaError(
             f"the table has {len(frame)} row(s); at least {MIN_ROWS} are needed to check"
         )
     rows = model.schema_.encode(frame)
     if held_out is not None:
-        test, unseen = model.schema_.encode(held_out), True
+        test, unseen = model.schema_.encode(_complete(model, held_out)), True
     else:
         test, unseen = _unseen(model, rows)
     rows = some_rows(rows, MOST_ROWS, seed)
@@ -191,6 +191,17 @@ def check(
 # ---------------------------------------------------------------------- rows
 
 MIN_ROWS = 50
+
+
+def _complete(model: CausalModel, data: Any) -> pd.DataFrame:
+    """The rows of a table; without those that have gaps, for a model that was told to expect them.
+
+    Filling them in by the model would make them agree with it.
+    """
+    frame = as_frame(data)
+    if getattr(model, "missing", "error") == "error":
+        return frame
+    return frame.dropna(subset=[c for c in model.schema_ if c in frame.columns])
 
 
 def _size(rows: Columns) -> int:
