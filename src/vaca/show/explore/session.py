@@ -115,7 +115,9 @@ class Session:
             level = column.levels[_whole(asked.get("level", count - 1), "level", count)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SupportWarning)
-            found = self.model.effect(outcome, do, given=rows, level=level, seed=0)
+            # A level needs draws: one for each of so many rows is enough, and quick.
+            draws = 1 if column.discrete else None
+            found = self.model.effect(outcome, do, given=rows, level=level, draws=draws, seed=0)
         low, high = found.interval()
         return {
             "value": found.value,
@@ -207,7 +209,7 @@ class Session:
         return CausalGraph.from_edges([(a, b) for a, b in edges], nodes=old.nodes, columns=groups)
 
     def _drawn(self, graph: CausalGraph) -> dict[str, Any]:
-        places, _ = layout(graph)
+        places, routes = layout(graph)
         return {
             "nodes": [
                 {
@@ -219,6 +221,7 @@ class Session:
                 for n in graph.nodes
             ],
             "edges": [list(edge) for edge in graph.edges],
+            "routes": [[[x, -y] for x, y in routes[edge]] for edge in graph.edges],
             "fitted": [list(edge) for edge in self.model.graph.edges],
         }
 

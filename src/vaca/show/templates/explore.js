@@ -259,23 +259,30 @@
     edges = graph.edges;
     const X = 165, Y = 62, W = 128, H = 36;
     const xs = graph.nodes.map((n) => n.x), ys = graph.nodes.map((n) => n.y);
-    const left = Math.min(...xs), top = Math.min(...ys);
-    const wide = (Math.max(...xs) - left) * X + W + 8, tall = (Math.max(...ys) - top) * Y + H + 24;
-    const spot = new Map(graph.nodes.map((n) => [n.name, [(n.x - left) * X + 4, (n.y - top) * Y + 12]]));
+    const left0 = Math.min(...xs), top = Math.min(...ys, ...graph.routes.flat().map((p) => p[1]));
+    const wide = (Math.max(...xs) - left0) * X + W + 8, tall = (Math.max(...ys, ...graph.routes.flat().map((p) => p[1])) - top) * Y + H + 24;
+    const spot = new Map(graph.nodes.map((n) => [n.name, [(n.x - left0) * X + 4, (n.y - top) * Y + 12]]));
     const picture = svg("svg", { viewBox: "0 0 " + wide + " " + tall, width: wide, role: "img", "aria-label": "Causal graph with " + edges.length + " arrows: " + edges.map((e) => e.join(" to ")).join(", ") });
     const tip = svg("marker", { id: "tip", viewBox: "0 0 10 10", refX: 9, refY: 5, markerWidth: 7, markerHeight: 7, orient: "auto" });
     tip.append(svg("path", { class: "tip", d: "M0 0L10 5L0 10z" }));
     picture.append(tip);
-    const line = (edge, kind) => {
+    // Past a layer an arrow runs level, between layers it swings: so it meets no box on its way.
+    const line = (edge, kind, route) => {
       const [x1, y1] = spot.get(edge[0]), [x2, y2] = spot.get(edge[1]);
-      const from = [x1 + W, y1 + H / 2], to = [x2, y2 + H / 2];
-      const bend = to[0] - from[0] > X ? 26 : 0, middle = (from[0] + to[0]) / 2;
-      const d = to[0] > from[0] ? "M" + from + "C" + [middle, from[1] - bend] + " " + [middle, to[1] - bend] + " " + to
-        : "M" + [x1 + W / 2, y1 + H] + "L" + [x2 + W / 2, y2];
+      let at = [x1 + W, y1 + H / 2], d = "M" + at;
+      const swing = (to) => { const middle = (at[0] + to[0]) / 2; d += "C" + [middle, at[1], middle, to[1], ...to]; at = to; };
+      for (const [x, y] of route) {
+        const left = (x - left0) * X + 4, level = (y - top) * Y + 12 + H / 2;
+        swing([left, level]);
+        d += "H" + (left + W);
+        at = [left + W, level];
+      }
+      if (x2 > x1) swing([x2, y2 + H / 2]);
+      else d = "M" + [x1 + W / 2, y1 + H] + "L" + [x2 + W / 2, y2];
       picture.append(svg("path", { class: "edge " + kind, d, "marker-end": "url(#tip)" }));
     };
-    for (const edge of graph.fitted) if (!has(edges, edge)) line(edge, "gone");
-    for (const edge of edges) line(edge, has(graph.fitted, edge) ? "" : "new");
+    for (const edge of graph.fitted) if (!has(edges, edge)) line(edge, "gone", []);
+    edges.forEach((edge, i) => line(edge, has(graph.fitted, edge) ? "" : "new", graph.routes[i]));
     for (const node of graph.nodes) {
       const [x, y] = spot.get(node.name), group = svg("g", { class: "node" });
       group.append(svg("rect", { class: "box" + (picked === node.name ? " chosen" : ""), x, y, width: W, height: H, rx: 8 }));
