@@ -44,8 +44,9 @@ def do(
     """Show what an intervention does to the population.
 
     Prints the mean of every column (the share of every level) as things are and under --do, with
-    the difference and its standard error. Both populations share their noise, so that columns
-    that the intervention cannot reach do not change at all, and are not shown unless asked for.
+    the difference and its 95 % interval, which covers the fit (for a model without refits: with
+    the error of the simulation alone). Both populations share their noise, so that columns that
+    the intervention cannot reach do not change at all, and are not shown unless asked for.
     --out keeps the rows under --do.
 
     Example: vaca do loan --do age+=5 --on income --on savings
@@ -69,13 +70,22 @@ def do(
         warnings.simplefilter("ignore", SupportWarning)  # said below, beside the numbers
         before, after = source.sample(n, seed=seed), source.sample(n, change, seed=seed)
     from vaca.model.answers import do_label
+    from vaca.model.populations import differences_interval
     from vaca.table.contrast import compare
     from vaca.table.schema import Schema
 
     shown = Schema({name: source.schema_[name] for name in source.schema_ if name in names})
     table = compare(before, after, shown, paired=True)
+    columns = ["as is", "under do", "difference"]
+    with busy("asking the refits"):
+        spread = differences_interval(source, change, shown, table, n, seed)
+    if spread is None:
+        columns.append("simulation error")
+    else:
+        table = table.drop(columns="standard_error").join(spread)
+        columns += ["95 % from", "to"]
     table.index.name = "mean, or share of a level"
-    table.columns = ["as is", "under do", "difference", "std. error"]
+    table.columns = columns
     say(f"do({do_label(change)}), {n:,} rows:\n")
     show_table(table)
     if not on and still:

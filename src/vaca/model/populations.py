@@ -1,0 +1,55 @@
+"""How far the means of a population differ under an intervention, with what the fit leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from vaca.model.causal_model import CausalModel
+from vaca.model.effects import combined, fit_variance
+from vaca.table.contrast import compare
+from vaca.table.schema import Schema
+
+__all__ = ["differences_interval"]
+
+
+def differences_interval(
+    model: CausalModel,
+    do: Mapping[str, Any],
+    schema: Schema,
+    table: pd.DataFrame,
+    n: int,
+    seed: int,
+    level: float = 0.95,
+) -> pd.DataFrame | None:
+    """For differences of `vaca.table.contrast.compare` by the model: `low` and `high`.
+
+    None if the model has neither refits nor members: its error is not that of the fit.
+    """
+    from scipy.stats import t
+
+    main, others = model._fits()
+    if not others:
+        return None
+    found = []
+    for fit in others:
+        before, after = (_rows(fit, n, arm, seed) for arm in ({}, do))
+        found.append(compare(before, after, schema, paired=True)["difference"])
+    half = []
+    for name, row in table.iterrows():
+        members = np.array([one[name] for one in found])
+        fit_part = fit_variance(row["difference"], members, main is not None)
+        error, degrees = combined(row["standard_error"] ** 2, n - 1, *fit_part)
+        half.append(float(t.ppf(0.5 + level / 2, degrees)) * error)
+    return pd.DataFrame(
+        {"low": table["difference"] - half, "high": table["difference"] + half}, index=table.index
+    )
+
+
+def _rows(model: CausalModel, n: int, do: Mapping[str, Any], seed: int) -> pd.DataFrame:
+    """Rows of a fit, without the words about what leaves the data."""
+    x, _ = model._sampled(n, do, seed)
+    return model.schema_.decode(x, index=pd.RangeIndex(n))
