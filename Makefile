@@ -80,5 +80,8 @@ results-page: $(STAMP)  ## rebuild docs/results.md and the README's results from
 	$(call say,"Writing docs/results.md and the results in README.md")
 	@$(BIN)/python scripts/results_page.py
 
+audit: $(STAMP)  ## look for known weaknesses in what is installed; write dist/sbom.json
+	@$(BIN)/python scripts/audit.py --out dist
+
 clean:  ## remove what the other targets made, except the environment
 	@rm -rf site demo-output build dist .pytest_cache .ruff_cache .mypy_cache .hypothesis

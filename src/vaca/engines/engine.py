@@ -24,6 +24,7 @@ from vaca.model.causal_model import CausalModel
 from vaca.model.effects import EXTRAPOLATED
 from vaca.model.intervention import Intervention
 from vaca.model.support import Comparable, Overlap
+from vaca.table.column import LARGEST
 from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
 
 if TYPE_CHECKING:
@@ -379,6 +380,13 @@ def _with_ranges(schema: Schema, frame: pd.DataFrame) -> Schema:
         if not column.discrete and column.low is None:
             values = column.encode(name, frame[name].dropna())
             column = replace(column, low=float(values.min()), high=float(values.max()))
+        if column.low is not None and column.high is not None:
+            width = column.high - column.low
+            if 0 < width < 1 / LARGEST:
+                raise SchemaError(
+                    f"column {name!r}: its values, {width:g} apart at most, are too close to "
+                    "compute with; use another unit"
+                )
         columns[name] = column
     return Schema(columns)
 

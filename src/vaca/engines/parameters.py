@@ -25,6 +25,7 @@ WHOLE = {
     "hidden_layers": (0, 1_000),
     "jobs": (1, 10_000),
     "latent_dim": (1, 10_000),
+    "max_rows": (10, 10**11),
     "map_steps": (1, 1_000),
     "members": (1, 1_000),
     "message_hidden": (1, 10_000),

@@ -15,6 +15,8 @@ from vaca.table.dtypes import LARGEST_EXACT, dtype_range, number_array, read_dty
 Kind = Literal["continuous", "binary", "categorical", "ordinal", "count"]
 KINDS: tuple[Kind, ...] = ("continuous", "binary", "categorical", "ordinal", "count")
 
+#: Beyond this, squares and their sums are infinite, and below its inverse they are 0.
+LARGEST = 1e150
 #: The code of a value that is missing from a column with levels; in other columns it is NaN. Both
 #: are found only where gaps were asked for (`missing=True`).
 GAP = -1
@@ -97,6 +99,10 @@ class Column:
             raise SchemaError(f"{name!r}: the number is too large to compute with") from None
         if not np.isfinite(number):
             raise SchemaError(f"{name!r} needs a finite number; got {shorten(value)}")
+        if abs(number) > LARGEST:
+            raise SchemaError(
+                f"{name!r}: {number:g} is too large to compute with; at most {LARGEST:g}"
+            )
         if self.kind == "count" and (number < 0 or number != round(number)):
             raise SchemaError(
                 f"{name!r} is a count: a whole number >= 0 is needed, got {shorten(value)}"
@@ -201,12 +207,18 @@ def _encode_numbers(name: str, column: Column, series: pd.Series, missing: bool)
 
 
 def check_finite(name: str, values: np.ndarray, index: pd.Index) -> None:
-    """Refuse what is no number."""
+    """Refuse what is no number, and numbers whose squares are none."""
     wrong = ~np.isfinite(values)
     if wrong.any():
         raise SchemaError(
             f"column {name!r} has {int(wrong.sum())} infinite or missing value(s), the first in "
             f"row {first(index[wrong])!r}; remove or replace them"
+        )
+    large = np.abs(values) > LARGEST
+    if large.any():
+        raise SchemaError(
+            f"column {name!r}, row {first(index[large])!r}: {values[large][0]:g} is too large to "
+            f"compute with (at most {LARGEST:g}); use another unit"
         )
 
 
