@@ -285,12 +285,12 @@ class LatentEngine(Engine, abc.ABC):
         count) or the Gumbel noise of each level (categorical).
         """
         frame = as_frame(data)
-        parts = [self._encode(self.abduct(x, None)) for x in self._pieces(frame)]
+        parts = [self._latents_of(self.abduct(x, None)) for x in self._pieces(frame)]
         names = list(parts[0])
         whole = {k: np.concatenate([p[k] for p in parts]) for k in names}
         return pd.DataFrame(whole, index=frame.index)
 
-    def _encode(self, u: Noise) -> dict[str, np.ndarray]:
+    def _latents_of(self, u: Noise) -> dict[str, np.ndarray]:
         out: dict[str, np.ndarray] = {}
         latents = set(self._latents())
         for node in self.graph.nodes:
