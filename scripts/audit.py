@@ -60,7 +60,8 @@ def bill(packages: list[metadata.Distribution], today: str) -> dict[str, Any]:
 
 
 def _part(package: metadata.Distribution, kind: str = "library") -> dict[str, Any]:
-    name, about = _plain(package.name), package.metadata
+    name = _plain(package.name)
+    about: Any = package.metadata
     licence = about.get("License-Expression") or about.get("License") or ""
     part: dict[str, Any] = {
         "type": kind,
