@@ -83,6 +83,11 @@ def reproduce(
     if experiment == "list":
         _list(console, EXPERIMENTS.values())
         return 0
+    if experiment == "real":
+        from vaca.reproduction.real import reproduce_real
+
+        typer.echo(reproduce_real((out or Path("results")) / "real", _names(models), typer.echo))
+        return 0
     if experiment == "all":
         chosen = [e for e in EXPERIMENTS.values() if e.name not in LONG]
     else:
@@ -120,6 +125,7 @@ def _list(console: Any, experiments: Any) -> None:
     table.add_column("what it shows")
     for one in experiments:
         table.add_row(one.name, one.help)
+    table.add_row("real", "Tables of real studies with known answers, beside peers.")
     table.add_row("all", f"All of them but {', '.join(LONG)}.")
     console.print(table)
 

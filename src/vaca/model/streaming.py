@@ -160,7 +160,7 @@ def counterfactual_chunks(
                 facts, do, draws=draws, seed=_piece_seed(int(base), number), bounds=bounds
             )
         if number == 0:
-            tally.unseen = model._unseen(intervention, model.schema_.encode(answer))
+            tally.unseen = model._unseen(intervention, model._filled(model._encode(answer), None))
         outside = _outside(model, answer, intervened, tally)
         frame = _flat(answer, draws, summary)
         if answer.bounds is not None:

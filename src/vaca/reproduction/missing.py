@@ -88,7 +88,7 @@ GAPS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "by-chance": (_by_chance, "a cause, by chance", "right"),
 }
 #: Tables of each kind.
-TABLES = 10
+TABLES = 5
 
 
 def missing_scores(run: Run) -> dict[str, Any]:

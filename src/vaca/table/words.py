@@ -8,7 +8,7 @@ __all__ = ["shown_number"]
 
 
 def shown_number(value: float, digits: int = 4) -> str:
-    """A number in so many digits that count, with commas and without an exponent.
+    """A number in so many digits that count, or more before the point; without an exponent.
 
     >>> shown_number(1547.3), shown_number(130.2, 2), shown_number(0.02853), shown_number(-0.5)
     ('1,547', '130', '0.02853', '-0.5')
@@ -19,7 +19,5 @@ def shown_number(value: float, digits: int = 4) -> str:
     size = math.floor(math.log10(abs(value)))
     if size < -4 or size > 15:
         return f"{value:.{digits}g}"
-    # Digits before the point are never replaced by zeros, except beyond those of an error.
-    places = digits - 1 - size
-    text = f"{round(value, places):,.{max(places, 0)}f}"
+    text = f"{value:,.{max(digits - 1 - size, 0)}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text

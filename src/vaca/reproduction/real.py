@@ -1,0 +1,174 @@
+"""Our answers beside those of peers on tables of real studies whose answer is known.
+
+Peers run in environments of their own (`benchmarks/peers_real.py`); both keep what is done in
+small JSON files, and the page is a pure function of these.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+import warnings
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from vaca.engines.registry import engine_class
+from vaca.graph.dag import CausalGraph
+from vaca.reproduction.real_tables import RealTable, load_real, real_names
+from vaca.table.words import shown_number
+
+__all__ = ["METHODS", "measure", "page", "reproduce_real"]
+
+OURS, PEERS, TRUTHS = "ours.json", "peers.json", "truths.json"
+#: What is measured: method -> engine and its settings. The first is the default.
+METHODS: dict[str, tuple[str, dict[str, Any]]] = {
+    "vaca, default": ("Composite", {}),
+    "vaca, AdditiveNoise": ("AdditiveNoise", {}),
+    "vaca, CausalFlow": ("CausalFlow", {}),
+    "vaca, VACA": ("VACA", {}),
+}
+GAPS = {
+    "vaca, default, missing=drop": ("Composite", {"missing": "drop"}),
+    "vaca, default, missing=model": ("Composite", {"missing": "model"}),
+}
+TITLES = {
+    "lalonde": "LaLonde: job training and earnings, 185 treated and 15,992 controls of the CPS",
+    "nhefs": "NHEFS: giving up smoking and weight, 1,566 complete rows",
+    "nhefs-gaps": "NHEFS as it comes: 1,629 rows, gaps in the outcome and four covariates",
+    "thornton": "Thornton: money for learning one's HIV result, drawn by lot",
+}
+WHOM = {"everyone": "everyone", "treated": "the treated"}
+
+
+def graph_of(table: RealTable) -> CausalGraph:
+    """The covariates as a block of causes of treatment and outcome."""
+    block, treatment, outcome = table.covariates, table.treatment, table.outcome
+    return CausalGraph.from_edges([(block, treatment), (block, outcome), (treatment, outcome)])
+
+
+def answer(table: RealTable, engine: str, settings: dict[str, Any]) -> dict[str, Any]:
+    """The effect on everyone and on the treated, by an engine with refits."""
+    kinds = dict.fromkeys(table.levels, "categorical")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = engine_class(engine)(graph_of(table), schema=kinds or None, **settings)
+        model.fit(table.data, refits=8, progress=False)
+        found = {}
+        treated = {table.treatment: 1}
+        for whom, among in (("everyone", None), ("treated", treated)):
+            effect = model.effect(table.outcome, treated, {table.treatment: 0}, among=among)
+            low, high = effect.interval()
+            found[whom] = {
+                "value": effect.value,
+                "low": low,
+                "high": high,
+                "extrapolated": round(effect.extrapolated_share, 3),
+            }
+    return found
+
+
+def measure(
+    folder: Path, names: Iterable[str], methods: Iterable[str], say: Callable[[str], None]
+) -> None:
+    """Measure what the folder does not hold yet."""
+    path = folder / OURS
+    records = _read(path)
+    done = {(r["table"], r["method"]) for r in records}
+    for name in names:
+        offered = GAPS if name == "nhefs-gaps" else {m: METHODS[m] for m in methods}
+        for method, (engine, settings) in offered.items():
+            if (name, method) in done:
+                continue
+            begin = time.process_time()
+            answers = answer(load_real(name), engine, settings)
+            seconds = round(time.process_time() - begin, 1)
+            record = {"table": name, "method": method, "answers": answers, "seconds": seconds}
+            records.append(record)
+            folder.mkdir(parents=True, exist_ok=True)
+            _keep_truth(folder / TRUTHS, name)
+            path.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+            say(f"{name}, {method}: {seconds:.0f} CPU s")
+
+
+def _keep_truth(path: Path, name: str) -> None:
+    truths = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    truths[name] = load_real(name).truth
+    path.write_text(json.dumps(truths, indent=1) + "\n", encoding="utf-8")
+
+
+def _read(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+
+
+# ---------------------------------------------------------------------- the page
+
+
+def page(folder: Path) -> str:
+    """The tables of docs/real-tables.md, from the stored answers and what is known."""
+    truths = json.loads((folder / TRUTHS).read_text(encoding="utf-8"))
+    records = [*_read(folder / OURS), *_read(folder / PEERS)]
+    parts = []
+    for name, title in TITLES.items():
+        mine = [r for r in records if r["table"] == name]
+        if mine:
+            parts += [f"## {title}", "", *_table(mine, truths.get(name, {})), ""]
+    acic = [r for r in records if r["table"].startswith("acic-")]
+    if acic:
+        parts += ["## ACIC 2016: 58 covariates, 4,802 rows, ten replicates", ""]
+        parts += [*_acic(acic, truths), ""]
+    return "\n".join(parts)
+
+
+def _table(records: list[dict[str, Any]], truth: dict[str, float]) -> list[str]:
+    known = [whom for whom in WHOM if whom in truth] or list(WHOM)
+    heads = [
+        f"effect on {WHOM[w]}" + (f" (known: {shown_number(truth[w])})" if w in truth else "")
+        for w in known
+    ]
+    lines = [f"| method | {' | '.join(heads)} | CPU s |"]
+    lines.append("| --- |" + " --- |" * len(known) + " ---: |")
+    for record in records:
+        cells = [_cell(record, whom) for whom in known]
+        lines.append(f"| {record['method']} | {' | '.join(cells)} | {record['seconds']:.0f} |")
+    return lines
+
+
+def _cell(record: dict[str, Any], whom: str) -> str:
+    if "error" in record:
+        return "fails"
+    found = record["answers"][whom]
+    text = shown_number(found["value"], 3)
+    if found["low"] is not None:
+        text += f" ({shown_number(found['low'], 3)} to {shown_number(found['high'], 3)})"
+    far = found.get("extrapolated") or 0.0
+    return text + (f", {100 * far:.0f} % extrapolated" if far >= 0.05 else "")
+
+
+def _acic(records: list[dict[str, Any]], truths: dict[str, dict[str, float]]) -> list[str]:
+    lines = [
+        "| method | error, everyone | covers | error, the treated | covers | replicates | CPU s |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for method in dict.fromkeys(r["method"] for r in records):
+        mine = [r for r in records if r["method"] == method and "answers" in r]
+        if not mine:
+            continue
+        cells = []
+        for whom in WHOM:
+            rows = [(r["answers"][whom], truths[r["table"]][whom]) for r in mine]
+            cells.append(f"{np.mean([abs(a['value'] - t) for a, t in rows]):.3f}")
+            sure = [(a, t) for a, t in rows if a["low"] is not None]
+            held = sum(a["low"] <= t <= a["high"] for a, t in sure)
+            cells.append(f"{held} of {len(sure)}" if sure else "-")
+        seconds = np.mean([r["seconds"] for r in mine])
+        lines.append(f"| {method} | {' | '.join(cells)} | {len(mine)} | {seconds:.0f} |")
+    return lines
+
+
+def reproduce_real(folder: Path, methods: Iterable[str] | None, say: Callable[[str], None]) -> str:
+    """Measure what is left, and give the page; peers are measured by benchmarks/peers_real.py."""
+    measure(folder, real_names(), methods or METHODS, say)
+    return page(folder)

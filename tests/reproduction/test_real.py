@@ -1,0 +1,41 @@
+"""Tables of real studies: the page is what was stored, and nothing else."""
+
+import json
+import re
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from vaca.reproduction import real, real_tables
+from vaca.reproduction.real_tables import RealTable
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_shows_what_is_stored():
+    text = (ROOT / "docs" / "real-tables.md").read_text(encoding="utf-8")
+    shown = re.search(r"begin: tables -->\n(.*)<!-- end: tables", text, re.DOTALL)
+    assert shown is not None
+    assert shown[1].strip() == real.page(ROOT / "results" / "real").strip()
+
+
+def test_a_table_is_measured_once_and_shown_with_its_truth(tmp_path, monkeypatch):
+    rows = pd.DataFrame({"x": [0.5 * i for i in range(60)], "t": [i % 2 for i in range(60)]})
+    rows["z"] = [i % 7 for i in range(60)]
+    rows["y"] = rows["x"] + 2 * rows["t"] + [0.01 * (i % 5) for i in range(60)]
+    known = RealTable("thornton", rows, "t", "y", ("x", "z"), {"everyone": 2.0}, "made")
+    monkeypatch.setattr(real, "load_real", lambda name: known)
+    said: list[str] = []
+    for _ in range(2):
+        real.measure(tmp_path, ["thornton"], ["vaca, default"], said.append)
+    assert len(said) == 1
+    (record,) = json.loads((tmp_path / "ours.json").read_text())
+    assert record["answers"]["everyone"]["value"] == pytest.approx(2, abs=0.1)
+    assert "effect on everyone (known: 2)" in real.page(tmp_path)
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    monkeypatch.setattr(real_tables.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModuleNotFoundError, match="pip install --no-deps causallib"):
+        real_tables.load_real("acic-1")
