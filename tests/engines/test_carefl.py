@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,6 +13,7 @@ import torch
 import vaca
 from tests.engines.test_causal_flow import mixed_table
 from vaca.engines.carefl import CAREFL, PAPER_SIZES
+from vaca.errors import VacaError
 
 
 @pytest.fixture(scope="module")
@@ -133,3 +137,31 @@ def test_a_known_linear_mechanism_is_learned():
     flow.fit(frame, progress=False)
     effect = flow.effect("y", treatment={"x": 1.0}, control={"x": 0.0}).value
     assert effect == pytest.approx(2.0, abs=0.3)
+
+
+def test_a_checkpoint_of_another_fit_is_refused(tmp_path, monkeypatch):
+    """It goes on from its own rows and seed, and from no stranger's."""
+    module = importlib.import_module("vaca.engines.carefl")
+    often = functools.partial(module.TrainConfig, checkpoint_every=0.0)
+    real, calls = module._log_prob, []
+
+    def interrupted(layers, z):
+        calls.append(1)
+        if len(calls) == 7:
+            raise KeyboardInterrupt
+        return real(layers, z)
+
+    monkeypatch.setattr(module, "TrainConfig", often)
+    monkeypatch.setattr(module, "_log_prob", interrupted)
+    graph = vaca.CausalGraph.from_edges([("x", "y")])
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(60, 2)), columns=["x", "y"])
+    make = functools.partial(CAREFL, graph, flows=1, width=4, epochs=6)
+    with pytest.raises(KeyboardInterrupt):
+        make().fit(frame, progress=False, checkpoint=tmp_path / "c")
+    assert (tmp_path / "c").exists()
+    for model, rows in ((make(seed=1), frame), (make(), frame.iloc[::-1] ** 3)):
+        with pytest.raises(VacaError, match="belongs to another fit"):
+            model.fit(rows, progress=False, checkpoint=tmp_path / "c")
+    resumed = make().fit(frame, progress=False, checkpoint=tmp_path / "c")
+    again = make().fit(frame, progress=False)
+    assert resumed.sample(5, seed=0).equals(again.sample(5, seed=0))

@@ -276,8 +276,7 @@ class CAREFL(Engine):
     def simulate(self, u: Noise, do: Columns) -> Columns:
         """Column by column in the ordering; what `do` cannot reach stays as it is without it."""
         reached = {self.graph.node_of(c) for c in do}
-        for node in tuple(reached):
-            reached.update(self.graph.descendants(node))
+        reached.update(self.graph.descendants(*reached))
         held = [c for c in self._names if self.graph.node_of(c) not in reached]
         before = None
         if do and held and f"value/{held[0]}" not in u:

@@ -275,7 +275,7 @@ def features_for(
     if classifier == "unaware":
         hidden = set(own)
     elif classifier == "fair-x":
-        below = nodes | {d for n in nodes for d in graph.descendants(n)}
+        below = nodes.union(graph.descendants(*nodes))
         hidden = {c for n in below for c in graph.columns(n)}
     elif classifier not in ALL_CLASSIFIERS:
         raise VacaError(

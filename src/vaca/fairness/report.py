@@ -45,7 +45,7 @@ def render(
     s = result.settings
     words = " and ".join(s["sensitive"])
     nodes = [n for n in result.graph.nodes if set(result.graph.columns(n)) & set(s["sensitive"])]
-    below = {d for n in nodes for d in result.graph.descendants(n)} - set(nodes)
+    below = set(result.graph.descendants(*nodes))
     mediated = [n for n in result.graph.order if n in below]
     outcome = "the favourable answer" if s["positive"] is None else f"“{s['positive']}”"
     low, high = result.interval

@@ -103,7 +103,7 @@ def read_sensitive(
         raise VacaError("name at least one sensitive attribute, like sensitive='sex'")
     columns = sensitive_columns(graph, names)
     nodes = tuple(n for n in graph.order if set(graph.columns(n)) & set(columns))
-    below = {d for n in nodes for d in graph.descendants(n)} - set(nodes)
+    below = set(graph.descendants(*nodes))
     caveats: list[str] = []
     if alternatives is not None:
         settings = _given(model, columns, alternatives)

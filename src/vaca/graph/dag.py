@@ -288,9 +288,16 @@ class CausalGraph:
         """All direct and indirect causes of a node, without itself, in topological order."""
         return self._named(self._reach.above(self._number[self._known(node)]))
 
-    def descendants(self, node: str) -> tuple[str, ...]:
-        """All direct and indirect effects of a node, without itself, in topological order."""
-        return self._named(self._reach.below(self._number[self._known(node)]))
+    def descendants(self, *nodes: str) -> tuple[str, ...]:
+        """All direct and indirect effects of the nodes, without themselves, in topological order.
+
+        >>> CausalGraph.from_edges([("a", "b"), ("b", "c"), ("d", "c")]).descendants("a", "b")
+        ('c',)
+        """
+        if len(nodes) == 1:
+            return self._named(self._reach.below(self._number[self._known(nodes[0])]))
+        found = {below for node in nodes for below in self.descendants(node)} - set(nodes)
+        return tuple(node for node in self.order if node in found)
 
     def _named(self, numbers: Iterable[int]) -> tuple[str, ...]:
         return tuple(self._nodes[i] for i in numbers)

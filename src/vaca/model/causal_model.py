@@ -37,7 +37,7 @@ class CausalModel(abc.ABC):
     """Anything that can answer observational, interventional and counterfactual questions.
 
     A subclass has a `graph`, a `schema_`, and three primitives on encoded rows (see
-    `vaca.table.schema.Columns`); the questions themselves are final.
+    `vaca.table.schema.Columns`); the questions are built from them, once, here.
     """
 
     graph: CausalGraph

@@ -234,7 +234,7 @@ def ask_population(
         answer = model.counterfactual(rows, do, seed=seed)
     before, after = _codes(model, rows), _codes(model, answer)
     nodes = {model.graph.node_of(c) for c in plain}
-    moved = nodes.union(*(model.graph.descendants(node) for node in nodes))
+    moved = nodes.union(model.graph.descendants(*nodes))
     columns: dict[str, Any] = {}
     for name, column in model.schema_.items():
         if model.graph.node_of(name) not in moved:

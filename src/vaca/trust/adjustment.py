@@ -49,7 +49,7 @@ def adjustment_set(graph: CausalGraph, treated: Collection[str], outcome: str) -
             f"no arrow leads from {', '.join(map(repr, treated))} to {outcome!r}: by the graph the "
             "effect is zero, and there is nothing to estimate"
         )
-    forbidden = done | on_path | {below for node in on_path for below in graph.descendants(node)}
+    forbidden = done | on_path.union(graph.descendants(*on_path))
     chosen = {parent for node in on_path for parent in graph.parents(node)} - forbidden
     if len(done) > 1 and not _valid(graph, done, outcome, on_path, chosen):
         raise VacaError(

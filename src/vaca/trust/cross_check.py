@@ -218,7 +218,7 @@ def table_of(
     about: About | None = None
     if among is not None:
         asked = _columns_in(among, schema.columns)
-        moved = {below for node in nodes for below in graph.descendants(node)} - set(nodes)
+        moved = set(graph.descendants(*nodes))
         for name in asked:
             if graph.node_of(name) in moved:
                 raise VacaError(f"among looks at {name!r}, which the treatment moves")

@@ -56,7 +56,7 @@ def plot_graph(
     cut = set(do)
     for node in cut:
         graph.parents(node)  # an unknown node is an error that names it
-    reached = {below for node in cut for below in graph.descendants(node)} - cut
+    reached = set(graph.descendants(*cut))
     places, routes = layout(graph)
     columns = max(x for x, _ in places.values()) + 1
     heights = [y for _, y in places.values()] + [y for r in routes.values() for _, y in r]

@@ -72,7 +72,7 @@ def answer(model: CausalModel, question: Question, seed: int) -> Answered:
     """Ask the model, quietly: the page says where it extrapolates."""
     graph = model.graph
     nodes = {n if n in graph else graph.node_of(n) for n in (*question.do, *question.against)}
-    below = {b for n in nodes for b in graph.descendants(n)} - nodes
+    below = set(graph.descendants(*nodes))
     reached = [c for n in graph.order if n in below for c in graph.columns(n)]
     outcomes = list(question.outcomes) or [
         c for c in reached if not model.schema_[c].discrete or model.schema_[c].kind == "binary"
