@@ -91,10 +91,10 @@ def main() -> None:
                 rows.append(
                     {
                         "figure": f"robustness value, {what} to zero, straight table {seed}",
-                        "vaca": own,
+                        "vaca": float(own),
                         "peer": other,
                         "bar": "within 2 % of PySensemakr",
-                        "ok": abs(own / other - 1) <= 0.02,
+                        "ok": bool(abs(own / other - 1) <= 0.02),
                     }
                 )
     for make, arms in ((straight, (1.0, 0.0)), (levels, (1, 0))):
@@ -102,7 +102,7 @@ def main() -> None:
         for seed in range(TABLES):
             df, with_t, with_y = make(np.random.default_rng([seed, 2]), 500)
             low, high = effect_of(df, *arms).sensitivity().bounds(with_t, with_y, level=0.95)
-            inside += low <= 1.0 <= high
+            inside += bool(low <= 1.0 <= high)
         rows.append(
             {
                 "figure": f"tables whose true effect is in the bounds, {make.__name__}",
