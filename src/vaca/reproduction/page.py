@@ -10,7 +10,8 @@ import numpy as np
 
 from vaca.evaluation import METRICS
 from vaca.reproduction.checks import CHECKS
-from vaca.reproduction.experiment import Options, Reports
+from vaca.reproduction.coverage import COVERAGE
+from vaca.reproduction.experiment import Experiment, Options, Reports
 from vaca.reproduction.fairness_tables import aims_reached, fairness_runs
 from vaca.reproduction.figures import Picture
 from vaca.reproduction.generalisation import GENERALISATION
@@ -34,7 +35,8 @@ __all__ = ["accuracy", "pictures", "summary"]
 TABLE_RESULTS = next(e for e in PAPER if e.name == "table-results")
 # Shown if their runs are stored. Cross-validation is too long for that, pairs need no runs.
 LEFT_OUT = ("table-results", "figure-pairs", "figure-time", "figure-params", "cross-validation")
-OTHERS = [e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS) if e.name not in LEFT_OUT]
+STUDIED = (*PAPER, *STUDIES, *GENERALISATION, *CHECKS, COVERAGE)
+OTHERS = [e for e in STUDIED if e.name not in LEFT_OUT]
 MOST_SEEDS = tuple(range(20))
 #: Longer tables are folded.
 FOLD = 12
@@ -91,6 +93,12 @@ def _reports(store: Store) -> Reports:
     return [r for r in store.reports() if _key(r) in wanted]
 
 
+def _stored(store: Store, experiment: Experiment) -> Reports:
+    """The finished runs of an experiment: of as many seeds as there are, or of its own."""
+    own = (Options(seeds=MOST_SEEDS), Options())
+    return next((r for r in (store.reports(experiment.runs(o)) for o in own) if r), [])
+
+
 def _key(report: Mapping[str, Any]) -> str:
     return Run.from_dict(report["run"]).key
 
@@ -123,7 +131,7 @@ def accuracy(store: Store) -> str:
     ]
     parts += _missing(seeds)
     for experiment in OTHERS:
-        found = store.reports(experiment.runs(Options(seeds=MOST_SEEDS)))
+        found = _stored(store, experiment)
         if not found:
             continue
         parts.append(f"### {HEADINGS.get(experiment.name, experiment.name)}")
@@ -158,7 +166,7 @@ def pictures(store: Store) -> Iterator[Picture]:
     """The pictures that `accuracy` refers to."""
     yield from glance(_cells(_reports(store)))
     for experiment in OTHERS:
-        found = store.reports(experiment.runs(Options(seeds=MOST_SEEDS)))
+        found = _stored(store, experiment)
         if found:
             shown = experiment.show(found, Options())
             yield from (item for item in shown if isinstance(item, Picture))
