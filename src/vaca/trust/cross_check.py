@@ -9,8 +9,9 @@ Which rule holds for which question:
 
 - levels of a treatment, or an intervention against none: doubly robust, no model of the effect;
 - a shift of a number: doubly robust, by the weight that turns the rows into shifted ones;
-- two values of a number: regressions from plain to curved with products, of which the simplest
-  within one standard error of the best is taken; the weight is the one of that regression;
+- two values of a number: a straight or a curved regression, whichever predicts better, with
+  products of treatment and covariates where they help by more than one standard error; the weight
+  is the one of that regression;
 - `among`: the same, averaged over those rows.
 """
 

@@ -52,6 +52,8 @@ class Debiased:
         y - g and α.
     weight_moment : array of shape (n,)
         Its mean is E[α²], debiased.
+    span : str or None
+        Where a regression had to be chosen: which.
     """
 
     value: float
@@ -61,6 +63,7 @@ class Debiased:
     residual: np.ndarray
     weight: np.ndarray
     weight_moment: np.ndarray
+    span: str | None = None
 
 
 def debiased(
@@ -73,6 +76,7 @@ def debiased(
     row_weights: np.ndarray | None = None,
     seed: int = 0,
     boosted: bool = True,
+    span: str | None = None,
 ) -> Debiased:
     """Estimate E[Y(arm 1) - Y(arm 0)] among the rows that `about` chooses.
 
@@ -92,6 +96,8 @@ def debiased(
         How many rows each stands for.
     boosted : bool
         Whether boosted trees are among the regressions.
+    span : str, optional
+        Where a regression has to be chosen: this one of `SPANS`.
     """
     n = len(y)
     base = np.ones(n) if row_weights is None else row_weights / row_weights.mean()
@@ -106,8 +112,8 @@ def debiased(
 
     predicted = np.zeros((len(SPANS) + boosted, 3, n))
     weights = np.zeros((len(SPANS), len(PENALTIES), 3, n))
-    for k, span in enumerate(SPANS):
-        matrices = [features.span(version, span) for version in versions]
+    for k, kind in enumerate(SPANS):
+        matrices = [features.span(version, kind) for version in versions]
         for test in folds:
             predicted[k][:, test], weights[k][:, :, test] = ridge(
                 matrices, outcome, target, base, test
@@ -117,12 +123,16 @@ def debiased(
         for test in folds:
             predicted[-1][:, test] = trees(matrices, outcome, base, test, seed)
 
-    rule = rule_of(features, arms)
+    rule, used = rule_of(features, arms), None
     if rule == "one value":
         # No estimate of E[g(a, Z)] at one value of a number is both free of a model and of use at
         # such sizes: a curve of the treatment is taken only if the outcome asks for it, and the
         # weight is the one of that model.
-        k = _simplest(base * (predicted[: len(SPANS), 0] - outcome) ** 2)
+        if span is None:
+            k = _chosen(base * (predicted[: len(SPANS), 0] - outcome) ** 2)
+        else:
+            k = SPANS.index(span)
+        used = SPANS[k]
         g, alpha = predicted[k], _best_weight(weights[k], target, base)
     else:
         g = np.tensordot(mix(predicted[:, 0], outcome, base), predicted, 1)
@@ -144,6 +154,7 @@ def debiased(
         residual=residual * scale,
         weight=alpha[0],
         weight_moment=base * _moment(alpha, target),
+        span=used,
     )
 
 
@@ -263,7 +274,14 @@ def _folds(rows: Columns, features: Features, seed: int) -> list[np.ndarray]:
     return [np.sort(order[k::FOLDS]) for k in range(FOLDS)]
 
 
-def _simplest(misses: np.ndarray) -> int:
-    """The first of the regressions (k, n) that is within one standard error of the best."""
-    more = misses - misses[misses.mean(-1).argmin()]
-    return int(np.argmax(more.mean(-1) <= more.std(-1) / np.sqrt(misses.shape[1])))
+def _chosen(misses: np.ndarray) -> int:
+    """Which of the regressions of `SPANS` (4, n) predicts best.
+
+    Products of treatment and covariates are taken only if they help by more than one standard
+    error: they make estimates much wider, and without them an average effect is hardly biased. A
+    curve of the treatment has to win by nothing, as an effect without it can be far off.
+    """
+    means = misses.mean(-1)
+    best, without = int(means.argmin()), int(means[:2].argmin())
+    more = misses[without] - misses[best]
+    return without if more.mean() <= more.std() / np.sqrt(len(more)) else best

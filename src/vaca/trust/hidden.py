@@ -76,7 +76,9 @@ class Sensitivity:
         `treatment` and `outcome` are the partial R² of a hidden cause as strong as that one;
         `times`: how many times as strong it would have to be to bring the effect to zero.
         """
-        return _benchmarks(self._graph, self._table, abs(self.check.value) / self.scale, self._seed)
+        ratio = abs(self.check.value) / self.scale
+        span = None if self.check.parts is None else self.check.parts.span
+        return _benchmarks(self._graph, self._table, ratio, self._seed, span)
 
     @property
     def robustness_value(self) -> float:
@@ -196,21 +198,22 @@ def _norm(parts: Any) -> float:
     return found if found > 0.5 * plain else plain
 
 
-def _benchmarks(graph: CausalGraph, table: Table, ratio: float, seed: int) -> pd.DataFrame:
-    """Each observed cause left out in turn: what it added to both regressions."""
+def _benchmarks(
+    graph: CausalGraph, table: Table, ratio: float, seed: int, span: str | None
+) -> pd.DataFrame:
+    """Each observed cause left out in turn: what it added to both regressions, of one kind."""
     features = table.features
     nodes = list(dict.fromkeys(graph.node_of(c) for c in features.covariates))
     names = ["treatment", "outcome", "times"]
     if not nodes:
         return pd.DataFrame(columns=names, index=pd.Index([], name="cause"), dtype=float)
-    full = table.estimate(seed=seed, boosted=False)
+    full = table.estimate(seed=seed, boosted=False, span=span)
     left, norm = float(np.mean(full.residual**2)), _norm(full)
     found = {}
     for node in _likeliest(nodes, graph, table):
         kept = [c for c in features.covariates if graph.node_of(c) != node]
-        less = table.estimate(
-            Features(table.rows, features.schema, features.treated, kept), seed=seed, boosted=False
-        )
+        fewer = Features(table.rows, features.schema, features.treated, kept)
+        less = table.estimate(fewer, seed=seed, boosted=False, span=span)
         treatment = float(np.clip(norm / _norm(less) - 1, 0, 1))
         outcome = float(np.clip(np.mean(less.residual**2) / left - 1, 0, 1))
         found[node] = (treatment, outcome, _times_needed(treatment, outcome, ratio))
