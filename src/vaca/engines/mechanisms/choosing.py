@@ -15,7 +15,7 @@ what is left, the spread, and less weight for far residuals if tails are heavy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -43,6 +43,8 @@ MAX_TREE_LEVELS = 12
 ROWS_FOR_FLOW = 300
 #: Standard errors by which noise must be told from the causes for a network to be tried.
 SHAPE_LEFT = 4.0
+#: The same for the size of the noise, before spreads that follow the causes are tried.
+SPREAD_LEFT = 1.0
 #: The mean distance of values from their medians may be so many times the best candidate's.
 MISSES = 1.1
 #: Drawn values may spread so many times as far as the observed ones.
@@ -191,7 +193,7 @@ def choose_numeric(
     if "trees" in families and _trees_help(given, trials[best()].mechanism):
         for recipe in (best(), replace(base, curves=False)):
             attempt(replace(recipe, trees=True))
-    if "spread" in families:
+    if "spread" in families and _told(given, trials[best()].mechanism, ("size",), SPREAD_LEFT):
         top = best()
         names = ["linear"] + (["curves"] if bend else [])
         names += ["surfaces"] if designs[-1] == (True, 2) else []
@@ -217,22 +219,29 @@ def choose_numeric(
 
 def _shape_left(given: Inputs, mechanism: Numeric) -> bool:
     """Whether the noise still depends on the causes, by the Legendre polynomials of its rank."""
-    if len(given.y) < ROWS_FOR_FLOW or mechanism.exact or not given.x.shape[1]:
+    if len(given.y) < ROWS_FOR_FLOW or mechanism.trees is not None:
         return False
-    if mechanism.trees is not None or mechanism.spread_near(given.x) < FINE:
+    if mechanism.spread_near(given.x) < FINE:
         return False
-    rank = 2 * ndtr(mechanism.noise(given.x, given.y, None)) - 1
-    inputs = given.x.shape[1]
-    depth = (
-        None if len(set(given.groups)) < 2 else 2 if inputs <= 3 else 0 if inputs <= 12 else None
-    )
-    design = Design.build(given.x, given.groups, curves=True, depth=depth)
+    return _told(given, mechanism, range(1, 7), SHAPE_LEFT)
+
+
+def _told(given: Inputs, mechanism: Numeric, what: Iterable[int | str], errors: float) -> bool:
+    """Whether the size of the noise, or a polynomial of its rank, can be told from the causes."""
+    if mechanism.exact or not given.x.shape[1]:
+        return False
+    u = mechanism.noise(given.x, given.y, None)
+    inputs, several = given.x.shape[1], len(set(given.groups)) > 1
+    depth = None if not several or inputs > 12 else 1 if inputs <= 3 else 0
+    bent = len(given.y) >= ROWS_FOR_CURVES
+    design = Design.build(given.x, given.groups, curves=bent, depth=depth)
     a = design(given.x)
-    for order in range(1, 7):
-        target = eval_legendre(order, rank)
+    for order in what:
+        size = np.minimum(np.abs(u), 3.0)
+        target = size - size.mean() if order == "size" else eval_legendre(order, 2 * ndtr(u) - 1)
         told = crossfit(design, a, target, given.w, given.folds, None)[1]
         gains = given.w * (target**2 - (target - told) ** 2)
-        if gains.mean() > SHAPE_LEFT * gains.std() / np.sqrt(len(gains)):
+        if gains.mean() > errors * gains.std() / np.sqrt(len(gains)):
             return True
     return False
 
