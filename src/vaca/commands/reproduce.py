@@ -64,6 +64,10 @@ def reproduce(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say which runs there are, and do none.")
     ] = False,
+    stale: Annotated[
+        bool,
+        typer.Option("--stale", help="List stored runs that other settings or code made."),
+    ] = False,
 ) -> int:
     """Do the experiments of the paper beside what was published.
 
@@ -80,7 +84,7 @@ def reproduce(
 
     console = Console(highlight=False, markup=False)
     console = Console(highlight=False, markup=False, width=max(console.width, WIDTH))
-    if experiment == "list":
+    if experiment == "list" and not stale:
         _list(console, EXPERIMENTS.values())
         return 0
     if experiment == "real":
@@ -88,7 +92,7 @@ def reproduce(
 
         typer.echo(reproduce_real((out or Path("results")) / "real", _names(models), typer.echo))
         return 0
-    if experiment == "all":
+    if experiment == "all" or (stale and experiment == "list"):
         chosen = [e for e in EXPERIMENTS.values() if e.name not in LONG]
     else:
         chosen = [find(experiment, EXPERIMENTS)]
@@ -104,6 +108,9 @@ def reproduce(
     store = Store(folder / "runs")
     plans = {e.name: e.runs(options) for e in chosen}
     runs = [run for plan in plans.values() for run in plan]
+    if stale:
+        _stale(console, runs, store)
+        return 0
     if dry_run:
         _dry_run(console, runs, store)
         return 0
@@ -134,8 +141,32 @@ def _dry_run(console: Any, runs: list[Run], store: Store) -> None:
     unique = {run.key: run for run in runs}.values()
     for run in unique:
         console.print(f"{'done' if store.done(run) else 'todo'} {run.name}", soft_wrap=True)
-    left = sum(not store.done(run) for run in unique)
-    console.print(f"{len(unique)} runs, {left} to do")
+    left = [run for run in unique if not store.done(run)]
+    console.print(f"{len(unique)} runs, {len(left)} to do{_cost(left, store)}")
+
+
+def _stale(console: Any, runs: list[Run], store: Store) -> None:
+    from vaca.reproduction.maker import stale
+
+    found = stale(runs, store)
+    for name, maker in found:
+        console.print(f"{name} was made by {maker}", soft_wrap=True, markup=False)
+    console.print(
+        f"{len(found)} stored runs are of other settings or code; the same command without "
+        "--stale makes them anew"
+        if found
+        else "every stored run is of the present settings and code"
+    )
+
+
+def _cost(runs: list[Run], store: Store) -> str:
+    from vaca.reproduction.cost import cpu_seconds
+
+    seconds = cpu_seconds(runs, store)
+    if not seconds:
+        return ""
+    shown = f"{seconds / 3600:.1f} CPU hours" if seconds > 3600 else f"{seconds / 60:.0f} CPU min"
+    return f", about {shown}"
 
 
 def _do(
@@ -148,6 +179,9 @@ def _do(
 
     if not runs:
         return 0
+    left = [run for run in {run.key: run for run in runs}.values() if not store.done(run)]
+    if left:
+        console.print(f"{len(left)} runs to do{_cost(left, store)}")
     watcher = watcher_for(console, workers or os.cpu_count() or 1)
     outcome = run_all(runs, store, workers=workers, scheduler=scheduler, watcher=watcher)
     for run in outcome.failed:

@@ -74,6 +74,9 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
     missing: str = "error"
     _learned = True
     _weighs = True  # whether `_fit` can weigh rows
+    #: Grows with every change of code that alters the answers of an engine at equal settings, so
+    #: that stored results can be told from what the engine would give now.
+    revision: int = 1
     overlap_: Overlap = Overlap({}, {})  # nothing is known before `fit`
     n_rows_: int
     rows_: Columns

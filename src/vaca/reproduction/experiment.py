@@ -11,6 +11,7 @@ from typing import Any
 
 from vaca.errors import VacaError, did_you_mean
 from vaca.reproduction.figures import Picture
+from vaca.reproduction.maker import stamped
 from vaca.reproduction.recipes import RECIPES, recipe
 from vaca.reproduction.run import Run
 from vaca.reproduction.tables import Table, to_csv, to_html, to_latex, to_markdown
@@ -60,16 +61,20 @@ class Experiment:
     Attributes
     ----------
     name, help : str
-    runs : callable
-        ``runs(options)`` gives the list, in the order in which it is worked off.
+    listed : callable
+        ``listed(options)`` gives the runs, in the order in which they are worked off.
     show : callable
         ``show(reports, options)`` gives tables and pictures; a pure function of the reports.
     """
 
     name: str
     help: str
-    runs: Callable[[Options], list[Run]]
+    listed: Callable[[Options], list[Run]]
     show: Callable[[Reports, Options], Shown]
+
+    def runs(self, options: Options) -> list[Run]:
+        """The runs, each with what makes it (see `vaca.reproduction.maker`)."""
+        return stamped(self.listed(options))
 
 
 def plan(

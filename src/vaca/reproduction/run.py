@@ -50,6 +50,9 @@ class Run:
         Nodes to intervene on; empty for the protocol's own.
     rows, resamples : int
         Sizes of the ``paper`` protocol.
+    maker : str
+        The engine with the revision of its code and a digest of all its settings; an experiment
+        fills it in, see `vaca.reproduction.maker`.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class Run:
     rows: int = 20_000
     resamples: int = 10
     task: str = "evaluate"
+    maker: str = ""
 
     def __post_init__(self) -> None:
         if self.data_seed is None:

@@ -1,0 +1,69 @@
+"""How long a list of runs will take, judged by runs that were done before."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from importlib import resources
+from statistics import median
+from typing import Any
+
+from vaca.reproduction.run import Run, Store
+
+__all__ = ["cpu_seconds", "measured"]
+
+#: Rows to fit in the runs that the shipped costs were measured on.
+USUAL_ROWS = 5000
+#: A fit takes about this share of its time whatever the number of rows (it stops early on many).
+FIXED_SHARE = 0.5
+
+
+def cpu_seconds(runs: Iterable[Run], store: Store) -> float:
+    """CPU seconds that the runs will take; 0 if nothing like them was ever measured.
+
+    Each run counts as the median of the runs that are most like it, in the store or among those
+    that vaca ships: of the same model and SCM, else of the same model, else of all.
+    """
+    known = _shipped()
+    known.update(measured(store.reports()))
+    if not known:
+        return 0.0
+    whole = median(known.values())
+    by_model: dict[str, list[float]] = {}
+    for key, seconds in known.items():
+        by_model.setdefault(key.partition(" ")[0], []).append(seconds)
+    total = 0.0
+    for run in runs:
+        usual = by_model.get(run.model, [whole])
+        seconds = known.get(f"{run.model} {run.scm}", median(usual))
+        total += seconds * _share(run)
+    return total
+
+
+def _share(run: Run) -> float:
+    """Of the usual time: shorter for fewer rows and for training that is cut short."""
+    rows = FIXED_SHARE + (1 - FIXED_SHARE) * run.train / USUAL_ROWS
+    if run.task == "parameters":
+        return 0.01
+    steps = run.config.get("steps")
+    if steps is not None and steps <= 500:
+        rows *= 0.25
+    return rows
+
+
+def measured(reports: Iterable[Mapping[str, Any]]) -> dict[str, float]:
+    """Median CPU seconds of a run by "model scm", over reports of runs at their usual size."""
+    found: dict[str, list[float]] = {}
+    for report in reports:
+        run = report["run"]
+        cpu = report.get("fit_cpu_seconds", report.get("fit_seconds"))
+        if cpu is None or run.get("train") != USUAL_ROWS or run.get("task") == "parameters":
+            continue
+        seconds = float(cpu) + float(report.get("evaluate_seconds", 0.0))
+        found.setdefault(f"{run['model']} {run['scm']}", []).append(seconds)
+    return {key: round(median(values), 1) for key, values in sorted(found.items())}
+
+
+def _shipped() -> dict[str, float]:
+    file = resources.files("vaca.reproduction").joinpath("costs.json")
+    return json.loads(file.read_text("utf-8")) if file.is_file() else {}
