@@ -1,4 +1,4 @@
-"""Write docs/results.md, and the results in the README, from what is stored.
+"""Write docs/results.md, and the results in docs/paper.md and the README, from what is stored.
 
 - results/runs: the reports of the runs of `vaca reproduce`, from which the tables of accuracy are
   made;
@@ -59,7 +59,10 @@ def summary() -> str:
 def main() -> None:
     (ROOT / "docs" / "results.md").write_text(page(), encoding="utf-8")
     images = ROOT / "docs" / "images" / "results"
-    for picture in experiments_page.pictures(RUNS):
+    paper = ROOT / "docs" / "paper.md"
+    filled, pictures = experiments_page.paper_page(paper.read_text(encoding="utf-8"), RUNS)
+    paper.write_text(filled, encoding="utf-8")
+    for picture in (*experiments_page.pictures(RUNS), *pictures):
         images.mkdir(parents=True, exist_ok=True)
         (images / f"{picture.name}.png").write_bytes(picture.png())
     readme = ROOT / "README.md"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -30,13 +31,19 @@ from vaca.reproduction.scores import (
 from vaca.reproduction.studies import STUDIES
 from vaca.reproduction.tables import Cell, Table, number, to_markdown
 
-__all__ = ["accuracy", "pictures", "summary"]
+__all__ = ["accuracy", "paper_page", "pictures", "summary"]
 
 TABLE_RESULTS = next(e for e in PAPER if e.name == "table-results")
 # Shown if their runs are stored. Cross-validation is too long for that, pairs need no runs.
-LEFT_OUT = ("table-results", "figure-pairs", "figure-time", "figure-params", "cross-validation")
-STUDIED = (*PAPER, *STUDIES, *GENERALISATION, *CHECKS, COVERAGE)
-OTHERS = [e for e in STUDIED if e.name not in LEFT_OUT]
+LEFT_OUT = (
+    "table-results",
+    "figure-jacobians",
+    "figure-pairs",
+    "figure-time",
+    "figure-params",
+    "cross-validation",
+)
+OTHERS = [e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS) if e.name not in LEFT_OUT]
 MOST_SEEDS = tuple(range(20))
 #: Longer tables are folded.
 FOLD = 12
@@ -85,6 +92,43 @@ WHY = {
     "additive": "Its noise is added, and in the nadd SCMs it is multiplied: the answer is outside "
     "what it can say. It is here as the baseline that others must beat elsewhere.",
 }
+
+
+#: In the page on the paper: what is shown where this stands before `<!-- end -->`.
+MARK = re.compile(r"<!-- study: ([a-z-]+) -->\n(?:.*?\n)??<!-- end -->", re.DOTALL)
+#: Of the pictures of an experiment, the page on the paper shows these only.
+SOME = {"figure-pairs": ("figure-pairs-collider-nadd", "figure-pairs-loan", "figure-pairs-adult")}
+
+
+def paper_page(text: str, store: Store) -> tuple[str, list[Picture]]:
+    """The page on the paper with its marks filled in, and the pictures that it refers to."""
+    every = {e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION)}
+    found: list[Picture] = []
+
+    def fill(mark: re.Match[str]) -> str:
+        name = mark[1]
+        runs = every[name].runs(Options(seeds=MOST_SEEDS))
+        reports = store.reports(runs)
+        if runs and not reports:
+            return f"<!-- study: {name} -->\nNo run of `{name}` is stored.\n<!-- end -->"
+        parts = []
+        for item in every[name].show(reports, Options()):
+            if isinstance(item, Picture):
+                if name in SOME and item.name not in SOME[name]:
+                    continue
+                found.append(item)
+                parts.append(_shown_picture(item))
+            else:
+                parts.append(f"{item.caption}\n\n{to_markdown(item).rstrip()}")
+        parts.append(f"Made by `vaca reproduce {name}`.")
+        body = "\n\n".join(parts)
+        return f"<!-- study: {name} -->\n{body}\n<!-- end -->"
+
+    return MARK.sub(fill, text), found
+
+
+def _shown_picture(picture: Picture) -> str:
+    return f"![{picture.title}](images/results/{picture.name}.png)\n\n{picture.caption}"
 
 
 def _reports(store: Store) -> Reports:

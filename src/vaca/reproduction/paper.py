@@ -12,6 +12,7 @@ import numpy as np
 from vaca.reproduction.experiment import Experiment, Options, Reports, plan
 from vaca.reproduction.fairness_tables import fairness_runs, fairness_show
 from vaca.reproduction.figures import Picture, box, lines, pairs
+from vaca.reproduction.jacobians import jacobian_picture
 from vaca.reproduction.run import Run
 from vaca.reproduction.scores import TITLES, label, results_table, score_frame, spread, verdict
 from vaca.reproduction.tables import Cell, Table, Tone
@@ -90,6 +91,10 @@ def _pairs_show(reports: Reports, options: Options) -> list[Table | Picture]:
         figure = pairs(data, f"{scm}, 1000 rows")
         pictures.append(Picture(f"figure-pairs-{scm}", scm, figure, "Rows of the true model."))
     return pictures
+
+
+def _jacobians_show(reports: Reports, options: Options) -> list[Table | Picture]:
+    return [jacobian_picture()]
 
 
 # ---------------------------------------------------------------------- table 3: hidden layers
@@ -280,7 +285,7 @@ def _cv_show(reports: Reports, options: Options) -> list[Table | Picture]:
 PAPER: Sequence[Experiment] = (
     Experiment(
         "table-results",
-        "Tables 1 and 7: every SCM and model, beside what was published.",
+        "Tables 1 and 12: every SCM and model, beside what was published.",
         _results_runs,
         _results_show,
     ),
@@ -298,7 +303,7 @@ PAPER: Sequence[Experiment] = (
     ),
     Experiment(
         "table-fairness",
-        "Tables 2 and 6: unfairness and accuracy of classifiers on German Credit.",
+        "Tables 2 and 13: unfairness and accuracy of classifiers on German Credit.",
         fairness_runs,
         fairness_show,
     ),
@@ -310,6 +315,12 @@ PAPER: Sequence[Experiment] = (
     ),
     Experiment("figure-time", "Training times of table-results.", _results_runs, _time_show),
     Experiment("figure-params", "Parameter counts of table-results.", _results_runs, _params_show),
+    Experiment(
+        "figure-jacobians",
+        "The two design conditions, as Jacobians of networks.",
+        _no_runs,
+        _jacobians_show,
+    ),
     Experiment("figure-pairs", "Histograms and scatter plots of every SCM.", _no_runs, _pairs_show),
     Experiment(
         "cross-validation",
