@@ -1,6 +1,6 @@
 """The paper's two design conditions, looked at: which derivatives a network can have at all.
 
-Networks with their starting weights, not trained: what the layers cannot carry, no training can add.
+The networks are not trained: what their layers cannot carry, no training can add.
 """
 
 from __future__ import annotations
@@ -89,21 +89,13 @@ def encoder_jacobian(parents: Sequence[Sequence[int]], hidden_layers: int) -> np
 def jacobian_picture() -> Picture:
     """Six Jacobians: decoders and encoders that keep the conditions, and some that break them."""
     panels = [
-        ("chain, decoder with 0 hidden layers:\nz1 cannot reach x3", decoder_jacobian(CHAIN, 0), "z"),
-        ("chain, decoder with 1 hidden layer:\nevery ancestor reaches", decoder_jacobian(CHAIN, 1), "z"),
-        ("chain, encoder with 0 hidden layers:\nz3 sees its parent and itself", encoder_jacobian(CHAIN, 0), "x"),
-        (
-            "triangle, what do(x2) changes,\n0 hidden layers: nothing at x3 from z1",
-            _change(0),
-            "z",
-        ),
-        (
-            "triangle, what do(x2) changes,\n1 hidden layer: the path through x2 is cut",
-            _change(1),
-            "z",
-        ),
-        ("chain, encoder with 1 hidden layer:\nz3 sees x1, no parent of x3", encoder_jacobian(CHAIN, 1), "x"),
-    ]  # fmt: skip
+        ("chain, decoder, 0 hidden layers:\nz1 cannot reach x3", decoder_jacobian(CHAIN, 0), "z"),
+        ("chain, decoder, 1 hidden layer:\nz1 reaches x3", decoder_jacobian(CHAIN, 1), "z"),
+        ("chain, encoder, 0 hidden layers:\nz3 sees x2 and x3", encoder_jacobian(CHAIN, 0), "x"),
+        ("triangle, what do(x2) changes,\n0 hidden layers: nothing at x3", _change(0), "z"),
+        ("triangle, what do(x2) changes,\n1 hidden layer: the path by x2", _change(1), "z"),
+        ("chain, encoder, 1 hidden layer:\nz3 sees x1, no parent", encoder_jacobian(CHAIN, 1), "x"),
+    ]
     caption = (
         "Mean size of the derivative of a row's quantity (down) by a column's (across); white is "
         "exactly zero, in any network of this depth. Left and middle: condition 1 on the decoder; "
