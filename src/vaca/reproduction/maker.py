@@ -16,6 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from vaca.errors import VacaError
+from vaca.graph.dag import CausalGraph
 from vaca.reproduction.recipes import edit_graph, recipe
 from vaca.reproduction.run import Run, Store
 from vaca.reproduction.truths import load_truth
@@ -23,7 +24,7 @@ from vaca.reproduction.truths import load_truth
 __all__ = ["maker", "stale", "stamped"]
 
 #: Part of every run's description already, or without influence on the answer.
-_ELSEWHERE = ("graph", "schema", "seed", "jobs")
+_ELSEWHERE = ("graph", "schema", "seed", "jobs", "missing")
 
 
 def stamped(runs: Iterable[Run]) -> list[Run]:
@@ -65,9 +66,11 @@ def _maker(scm: str, model: str, task: str, edits: tuple[str, ...], config: str)
 
         data: Any = german_credit()
         graph, schema = data.graph, data.schema
-    else:
+    elif task in ("evaluate", "parameters"):
         truth = load_truth(scm)
         graph, schema = edit_graph(truth.graph, edits), truth.schema_
+    else:  # studies with tables of their own; default settings do not depend on the graph
+        graph, schema = CausalGraph.from_edges([("x", "y")]), None
     engine: Any = how.make(scm, graph, schema, 0, json.loads(config))
     settings = {
         name: value
