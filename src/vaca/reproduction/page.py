@@ -10,12 +10,10 @@ from typing import Any
 import numpy as np
 
 from vaca.evaluation import METRICS
-from vaca.reproduction.checks import CHECKS
-from vaca.reproduction.coverage import COVERAGE
-from vaca.reproduction.experiment import Experiment, Options, Reports
+from vaca.reproduction.catalogue import EXPERIMENTS
+from vaca.reproduction.experiment import Options, Reports
 from vaca.reproduction.fairness_tables import aims_reached, fairness_runs
 from vaca.reproduction.figures import Picture
-from vaca.reproduction.generalisation import GENERALISATION
 from vaca.reproduction.paper import PAPER, RESULT_MODELS, SCMS
 from vaca.reproduction.result_charts import glance
 from vaca.reproduction.run import Run, Store
@@ -28,7 +26,6 @@ from vaca.reproduction.scores import (
     results_table,
     score_frame,
 )
-from vaca.reproduction.studies import STUDIES
 from vaca.reproduction.tables import Cell, Table, number, to_markdown
 
 __all__ = ["accuracy", "paper_page", "pictures", "summary"]
@@ -43,7 +40,7 @@ LEFT_OUT = (
     "figure-params",
     "cross-validation",
 )
-OTHERS = [e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS) if e.name not in LEFT_OUT]
+OTHERS = [e for e in EXPERIMENTS.values() if e.name not in LEFT_OUT]
 MOST_SEEDS = tuple(range(20))
 #: Longer tables are folded.
 FOLD = 12
@@ -102,17 +99,16 @@ SOME = {"figure-pairs": ("figure-pairs-collider-nadd", "figure-pairs-loan", "fig
 
 def paper_page(text: str, store: Store) -> tuple[str, list[Picture]]:
     """The page on the paper with its marks filled in, and the pictures that it refers to."""
-    every = {e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION)}
     found: list[Picture] = []
 
     def fill(mark: re.Match[str]) -> str:
         name = mark[1]
-        runs = every[name].runs(Options(seeds=MOST_SEEDS))
+        runs = EXPERIMENTS[name].runs(Options(seeds=MOST_SEEDS))
         reports = store.reports(runs)
         if runs and not reports:
             return f"<!-- study: {name} -->\nNo run of `{name}` is stored.\n<!-- end -->"
         parts = []
-        for item in every[name].show(reports, Options()):
+        for item in EXPERIMENTS[name].show(reports, Options()):
             if isinstance(item, Picture):
                 if name in SOME and item.name not in SOME[name]:
                     continue
@@ -125,10 +121,6 @@ def paper_page(text: str, store: Store) -> tuple[str, list[Picture]]:
         return f"<!-- study: {name} -->\n{body}\n<!-- end -->"
 
     return MARK.sub(fill, text), found
-
-
-def _shown_picture(picture: Picture) -> str:
-    return f"![{picture.title}](images/results/{picture.name}.png)\n\n{picture.caption}"
 
 
 def _reports(store: Store) -> Reports:
