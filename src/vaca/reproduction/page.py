@@ -11,9 +11,10 @@ import numpy as np
 
 from vaca.evaluation import METRICS
 from vaca.reproduction.catalogue import EXPERIMENTS
-from vaca.reproduction.experiment import Options, Reports
+from vaca.reproduction.experiment import Experiment, Options, Reports
 from vaca.reproduction.fairness_tables import aims_reached, fairness_runs
 from vaca.reproduction.figures import Picture
+from vaca.reproduction.maker import stamped
 from vaca.reproduction.paper import PAPER, RESULT_MODELS, SCMS
 from vaca.reproduction.result_charts import glance
 from vaca.reproduction.run import Run, Store
@@ -103,9 +104,8 @@ def paper_page(text: str, store: Store) -> tuple[str, list[Picture]]:
 
     def fill(mark: re.Match[str]) -> str:
         name = mark[1]
-        runs = EXPERIMENTS[name].runs(Options(seeds=MOST_SEEDS))
-        reports = store.reports(runs)
-        if runs and not reports:
+        reports = _stored(store, EXPERIMENTS[name])
+        if not reports and EXPERIMENTS[name].runs(Options()):
             return f"<!-- study: {name} -->\nNo run of `{name}` is stored.\n<!-- end -->"
         parts = []
         for item in EXPERIMENTS[name].show(reports, Options()):
@@ -244,7 +244,7 @@ def summary(store: Store) -> str:
     """A few lines for the front page; empty if there are no reports."""
     reports = _reports(store)
     parts = _tallies(reports) if reports else []
-    people = store.reports(fairness_runs(Options(seeds=MOST_SEEDS)))
+    people = store.reports(stamped(fairness_runs(Options(seeds=MOST_SEEDS))))
     return "\n\n".join([*parts, *([aims_reached(people)] if people else [])])
 
 

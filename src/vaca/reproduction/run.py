@@ -110,7 +110,9 @@ class Run:
     @property
     def key(self) -> str:
         """A hash of the description."""
-        text = json.dumps(self.to_dict(), sort_keys=True, separators=(",", ":"))
+        # Without a maker the hash is what it was before runs had one.
+        told = {k: v for k, v in self.to_dict().items() if k != "maker" or v}
+        text = json.dumps(told, sort_keys=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property
