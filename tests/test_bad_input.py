@@ -90,9 +90,9 @@ def template(tmp_path_factory):
         "counts.toml": '[age]\nkind = "count"\n',
         "number.toml": '[sex]\nkind = "continuous"\n',
         "c-key.toml": "sede = 1\n",
-        "c-setting.toml": "[settings]\nwidht = 3\n",
+        "c-setting.toml": "[settings]\nmax_row = 3\n",
         "c-type.toml": "seed = 'one'\n",
-        "c-value.toml": "[settings]\nwidth = 'wide'\n",
+        "c-value.toml": "[settings]\nmax_rows = 'many'\n",
         "c-engine.toml": 'engine = "flo"\n',
     }.items():
         (d / name).write_text(content)
@@ -145,7 +145,7 @@ CASES = {
     "text among numbers": ("fit text.csv --graph graph.txt --out new", "row 7"),
     "missing values": (
         "fit missing.csv --graph graph.txt --out new",
-        "missing values in 'sex' (1)",
+        "missing value, in sex (1)",
     ),
     "an infinite value": ("fit inf.csv --graph graph.txt --out new", "'age'"),
     "an identifier": ("fit names.csv --graph graph.txt --out new", "720 different texts"),
@@ -178,9 +178,9 @@ CASES = {
     "text as number": (f"{FIT} --schema number.toml", "a number is needed"),
     "no such config": (f"{FIT} --config no.toml", "no.toml: no such file"),
     "a key in the config": (f"{FIT} --config c-key.toml", "did you mean 'seed'"),
-    "a setting in the config": (f"{FIT} --config c-setting.toml", "did you mean 'width'"),
+    "a setting in the config": (f"{FIT} --config c-setting.toml", "did you mean 'max_rows'"),
     "a type in the config": (f"{FIT} --config c-type.toml", "seed is a whole number"),
-    "a type of a setting": (f"{FIT} --config c-value.toml", "hidden of CausalFlow is of type int"),
+    "a type of a setting": (f"{FIT} --config c-value.toml", "max_rows of Composite is of type int"),
     "an engine in the config": (f"{FIT} --config c-engine.toml", "did you mean 'flow'"),
     "an unknown engine": (f"{FIT} --engine vacca", "did you mean 'vaca'"),
     "no members": (f"{FIT} --members 0", "--members"),
@@ -339,7 +339,9 @@ def interrupt_when_training(command: str) -> tuple[int, str]:
 
 @pytest.mark.parametrize("extra", ["", " --members 2 --jobs 2"], ids=["alone", "members"])
 def test_ctrl_c_during_a_fit(extra, folder):
-    (folder / "long.toml").write_text("[settings]\nsteps = 1000000\npatience = 1.0\n")
+    (folder / "long.toml").write_text(
+        "engine = 'flow'\n[settings]\nsteps = 1000000\npatience = 1.0\n"
+    )
     before = everything(folder)
     code, err = interrupt_when_training(f"{FIT} --config long.toml{extra}")
     assert code == 130, err

@@ -29,7 +29,7 @@ def columns() -> dict[str, pd.Series]:
         "int8": pd.Series(rng.integers(-128, 127, N).astype("int8")),
         "float32": pd.Series(rng.normal(size=N).astype("float32")),
         "Float64": pd.Series(rng.normal(size=N)).astype("Float64"),
-        "tiny": pd.Series(rng.normal(size=N) * 5e-324 * 100),
+        "tiny": pd.Series(rng.normal(size=N) * 1e-140),
         "signed zero": pd.Series(np.where(rng.random(N) < 0.5, -0.0, rng.normal(size=N))),
         "decimal": pd.Series(cents, dtype=pd.ArrowDtype(pa.decimal128(12, 2))),
         "text": pd.Series(rng.choice(["a", "b", "c"], N)),

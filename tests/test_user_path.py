@@ -57,7 +57,7 @@ def home(tmp_path_factory, scm, rows):
     assert wrong in schema
     right = '[education]\nkind = "ordinal"\nlevels = ["basic", "school", "college", "university"]'
     (folder / "schema.toml").write_text(schema.replace(wrong, right))
-    (folder / "fit.toml").write_text("[settings]\nsteps = 500\n")
+    (folder / "fit.toml").write_text("[settings]\nmax_rows = 5000\n")
     words = "fit data.csv --graph graph.txt --schema schema.toml --out model --config fit.toml"
     (folder / "fit.log").write_text(type_in(folder, *words.split()))
     return folder

@@ -463,7 +463,7 @@ def test_frontier_of_two_attributes_that_reach_everything():
         kinds={"sex": "binary", "land": "binary"},
     )
     rows = both.sample(120, seed=0)
-    paid = rows["sexism"] > 1
+    paid = (rows["sexism"] > 1).rename("paid")  # not the column itself, which would be hidden
     train, test = slice(0, 80), slice(80, 120)
     names = ["sex", "land"]
     assert fairness.readable_classifiers(both.graph, names) == ("full", "unaware", "fair-z")

@@ -206,7 +206,11 @@ def test_html(table):
 # ---------------------------------------------------------------------- every experiment
 
 
-@pytest.mark.parametrize("name", EXPERIMENTS)
+#: Their reports are of another shape, and have tests of their own.
+OWN_REPORTS = ("check", "coverage", "missing", "default")
+
+
+@pytest.mark.parametrize("name", [n for n in EXPERIMENTS if n not in OWN_REPORTS])
 @pytest.mark.parametrize("quick", [False, True])
 def test_experiment_plans_and_shows(name, quick, tmp_path):
     options = Options(quick=quick)
@@ -214,7 +218,7 @@ def test_experiment_plans_and_shows(name, quick, tmp_path):
         options = Options(seeds=(0,), scms=("chain-nlin",), quick=quick)
     experiment = EXPERIMENTS[name]
     runs = experiment.runs(options)
-    if quick and name != "figure-pairs":
+    if quick and runs:
         assert {run.seed for run in runs} <= {0, 1}
         assert len(runs) <= 150
     assert len({run.key for run in runs}) == len(runs)
@@ -275,10 +279,10 @@ def test_page_of_made_up_reports(tmp_path):
     store.write(quick, {k: v for k, v in made_up(quick).items() if k != "run"})
     text = page.accuracy(store)
     assert f"{len(runs)} runs, 2 seeds for each cell" in text  # the quick run does not count
-    assert "Cells that are worse than published" in text
+    assert "Worse than published" in text
     assert "images/results/depth.png" in text
     assert "No run is stored for: triangle-lin" in text
-    assert [picture.name for picture in page.pictures(store)] == ["depth"]
+    assert "depth" in [picture.name for picture in page.pictures(store)]
     assert "| VACA (default) |" in page.summary(store)
 
 

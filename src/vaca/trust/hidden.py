@@ -47,7 +47,7 @@ def robustness_value(ratio: float) -> float:
     0.1388
     """
     f2 = max(ratio, 0.0) ** 2
-    return 0.5 * (np.sqrt(f2**2 + 4 * f2) - f2)
+    return float(0.5 * (np.sqrt(f2**2 + 4 * f2) - f2))
 
 
 @dataclass(frozen=True)
