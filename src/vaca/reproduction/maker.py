@@ -61,6 +61,8 @@ def _maker(scm: str, model: str, task: str, edits: tuple[str, ...], config: str)
         return ""  # not made by an engine of the recipes; the study names what made it
     if how.fitted:
         return "truth"
+    graph: CausalGraph
+    schema: Any
     if task == "fairness":
         from vaca.datasets import german_credit
 
