@@ -282,7 +282,8 @@ def test_page_of_made_up_reports(tmp_path):
     assert "Worse than published" in text
     assert "images/results/depth.png" in text
     assert "No run is stored for: triangle-lin" in text
-    assert "depth" in [picture.name for picture in page.pictures(store)]
+    names = [picture.name for picture in page.pictures(store)]
+    assert names == ["results-int-mmd", "results-cf-mse", "depth"]
     assert "| VACA (default) |" in page.summary(store)
 
 
