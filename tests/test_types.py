@@ -24,6 +24,9 @@ vaca.load("model").sample(3).head()
 best: int = vaca.auto(df, graph)  # wrong
 effect = flow.effect("y", {"x": 1.0})
 half: float = effect.value / 2
+effect.valeu  # wrong
+groups: vaca.Effect = flow.effect("y", {"x": 1.0}, by="x")  # wrong
+flow.effect("y", {"x": 1.0}, by="x").describe()
 rows: int = flow.counterfactual(df, {"x": 0.0})  # wrong
 paper: int = vaca.VACA.paper("loan")  # wrong
 scm: vaca.StructuralCausalModel = vaca.scms.load("loan")

@@ -7,6 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from vaca.errors import VacaError
 from vaca.reproduction import real, real_tables
 from vaca.reproduction.real_tables import RealTable
 
@@ -37,5 +38,5 @@ def test_a_table_is_measured_once_and_shown_with_its_truth(tmp_path, monkeypatch
 
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(real_tables.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ModuleNotFoundError, match="pip install --no-deps causallib"):
+    with pytest.raises(VacaError, match="pip install --no-deps causallib"):
         real_tables.load_real("acic-1")

@@ -140,7 +140,7 @@ def effect(
     options: dict[str, Any] = {"given": rows, "n": n, "draws": draws, "seed": seed}
     options |= {"among": parse_among(among, source), "by": by or None}
     with busy("estimating"):
-        found = [
+        found: list[Any] = [
             source.effect(name, change, other, level=levels[name], **options) for name in outcomes
         ]
     for one in found:

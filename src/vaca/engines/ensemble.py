@@ -285,7 +285,7 @@ class Ensemble(Engine):
         count = int(state["members"][0])
         members = self._blank_members()
         if count != len(members):
-            raise KeyError(f"{count} members are stored, {len(members)} are expected")
+            raise VacaError(f"{count} members are stored, {len(members)} are expected")
         for k, member in enumerate(members):
             prefix = f"{k}/"
             member._set_state(

@@ -202,7 +202,7 @@ class LatentEngine(Engine, abc.ABC):
         try:
             net.load_state_dict({k: torch.from_numpy(np.array(v)) for k, v in weights.items()})
         except RuntimeError as error:
-            raise KeyError(str(error)) from None
+            raise VacaError(str(error)) from None
         self._become(layout, net.to(self.device))
 
     # ------------------------------------------------------------------ the three primitives

@@ -21,6 +21,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import KFold
 
+from vaca.errors import VacaError
+
 __all__ = ["Corrected", "Polynomial", "Splines", "Trees", "choose_classifier", "choose_regressor"]
 
 #: Polynomials with more terms than this are not tried.
@@ -173,7 +175,7 @@ class Trees:
     def __post_init__(self) -> None:
         # A file may say anything: a depth beyond the nodes would keep a question going for ever.
         if len(self.depth) and not 0 <= self.depth.min() <= self.depth.max() <= len(self.left):
-            raise ValueError("a tree is deeper than it has nodes")
+            raise VacaError("a tree is deeper than it has nodes")
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         result = np.tile(self.bias, (len(x), 1))

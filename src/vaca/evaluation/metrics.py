@@ -21,6 +21,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from vaca.errors import VacaError
+
 __all__ = [
     "ate_error",
     "bandwidth",
@@ -50,10 +52,10 @@ def _rows(x: ArrayLike, name: str) -> Array:
     if out.ndim == 1:
         out = out[:, None]
     if out.ndim != 2 or out.shape[0] == 0:
-        raise ValueError(f"{name} must be a non-empty (rows, columns) array, got shape {out.shape}")
+        raise VacaError(f"{name} must be a non-empty (rows, columns) array, got shape {out.shape}")
     if not np.isfinite(out).all():
         row = int(np.flatnonzero(~np.isfinite(out).all(axis=1))[0])
-        raise ValueError(f"{name} holds a value that is not finite, first in row {row}")
+        raise VacaError(f"{name} holds a value that is not finite, first in row {row}")
     return out
 
 
@@ -61,11 +63,9 @@ def _pair(x: ArrayLike, y: ArrayLike, *, paired: bool = False) -> tuple[Array, A
     """Both samples as matrices with the same columns (and, if `paired`, the same rows)."""
     a, b = _rows(x, "x"), _rows(y, "y")
     if a.shape[1] != b.shape[1]:
-        raise ValueError(
-            f"x has {a.shape[1]} columns and y has {b.shape[1]}; compare the same ones"
-        )
+        raise VacaError(f"x has {a.shape[1]} columns and y has {b.shape[1]}; compare the same ones")
     if paired and a.shape[0] != b.shape[0]:
-        raise ValueError(f"x has {a.shape[0]} rows and y has {b.shape[0]}; row i answers row i")
+        raise VacaError(f"x has {a.shape[0]} rows and y has {b.shape[0]}; row i answers row i")
     return a, b
 
 
@@ -263,7 +263,7 @@ def classifier_score(
     a, b = _pair(x, y)
     size = min(len(a), len(b)) // 2 * 2
     if size < 4:
-        raise ValueError(f"a classifier needs at least 4 rows of each sample, got {size}")
+        raise VacaError(f"a classifier needs at least 4 rows of each sample, got {size}")
     width = bandwidth(a, b)
     if width <= 0.0:
         return 0.5

@@ -53,7 +53,7 @@ class CounterfactualFrame(pd.DataFrame):
         several fits, the quantiles allow for how few those are.
         """
         if getattr(self, "draws", None) is None:
-            raise ValueError("a summary is over draws: ask for counterfactual(..., draws=200)")
+            raise VacaError("a summary is over draws: ask for counterfactual(..., draws=200)")
         row = self._row_of()
         first = np.unique(row, return_index=True)[1]
         index = self.index.droplevel(-1)[first]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import abc
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 import pandas as pd
@@ -21,7 +21,7 @@ import pandas as pd
 from vaca.checks import check_count, check_room, check_seed
 from vaca.errors import SchemaError, VacaError
 from vaca.graph.dag import CausalGraph
-from vaca.model.answers import CounterfactualFrame
+from vaca.model.answers import CounterfactualFrame, Effect, GroupEffects
 from vaca.model.intervention import Intervention, warn_outside_support
 from vaca.table.schema import Columns, Schema, as_frame
 
@@ -177,6 +177,40 @@ class CausalModel(abc.ABC):
         """A sentence for each pair of causes that the data never combine so; see `Engine`."""
         return []
 
+    @overload
+    def effect(
+        self,
+        outcome: str,
+        treatment: Mapping[str, Any],
+        control: Mapping[str, Any] | None = None,
+        given: Any = None,
+        *,
+        among: Mapping[str, Any] | str | None = None,
+        by: None = None,
+        level: Any = None,
+        n: int = 10_000,
+        draws: int | None = None,
+        seed: int | None = 0,
+        engines: Sequence[str] = (),
+    ) -> Effect: ...
+
+    @overload
+    def effect(
+        self,
+        outcome: str,
+        treatment: Mapping[str, Any],
+        control: Mapping[str, Any] | None = None,
+        given: Any = None,
+        *,
+        among: Mapping[str, Any] | str | None = None,
+        by: str | Sequence[str],
+        level: Any = None,
+        n: int = 10_000,
+        draws: int | None = None,
+        seed: int | None = 0,
+        engines: Sequence[str] = (),
+    ) -> GroupEffects: ...
+
     def effect(
         self,
         outcome: str,
@@ -191,7 +225,7 @@ class CausalModel(abc.ABC):
         draws: int | None = None,
         seed: int | None = 0,
         engines: Sequence[str] = (),
-    ) -> Any:
+    ) -> Effect | GroupEffects:
         r"""The average effect on a column of `treatment` against `control`.
 
         .. math:: E[Y \mid do(treatment)] - E[Y \mid do(control)]
@@ -248,7 +282,7 @@ class CausalModel(abc.ABC):
         found = average_effect(self, question, among, by)
         if not engines:
             return found
-        if by is not None:
+        if isinstance(found, GroupEffects):
             raise VacaError("engines are asked one question: leave out by=")
         from vaca.trust.agreement import ask_engines
 
@@ -417,7 +451,7 @@ class CausalModel(abc.ABC):
 
         def below(do: Columns) -> set[str]:
             nodes = {self.graph.node_of(c) for c in do}
-            return {d for node in nodes for d in self.graph.descendants(node)}
+            return set(self.graph.descendants(*nodes))
 
         def natural(do: Columns) -> Columns:
             # A shift looks at its own node alone. If nothing above it moves, that is the factual

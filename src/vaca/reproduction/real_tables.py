@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pandas as pd
 
+from vaca.errors import VacaError
+
 __all__ = ["REPLICATES", "RealTable", "load_real", "real_names"]
 
 #: Replicates of the ACIC 2016 challenge that causallib ships.
@@ -95,9 +97,7 @@ def load_real(name: str) -> RealTable:
 def _folder(package: str) -> Path:
     found = importlib.util.find_spec(package)
     if found is None or not found.submodule_search_locations:
-        raise ModuleNotFoundError(
-            f"the table is in the package {package}: pip install --no-deps {package}"
-        )
+        raise VacaError(f"the table is in the package {package}: pip install --no-deps {package}")
     return Path(next(iter(found.submodule_search_locations)))
 
 

@@ -12,6 +12,8 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from vaca.errors import VacaError
+
 __all__ = ["Bernoulli", "Categorical", "Distribution", "Gamma", "Mixture", "Normal"]
 
 
@@ -39,7 +41,7 @@ class Normal:
 
     def __post_init__(self) -> None:
         if not self.variance > 0:
-            raise ValueError(f"Normal: the variance must be positive, got {self.variance}.")
+            raise VacaError(f"Normal: the variance must be positive, got {self.variance}.")
 
     def rvs(self, size: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw ``size`` values; shape (size,), float64."""
@@ -66,7 +68,7 @@ class Gamma:
 
     def __post_init__(self) -> None:
         if not (self.shape > 0 and self.scale > 0):
-            raise ValueError(
+            raise VacaError(
                 f"Gamma: shape and scale must be positive, got {self.shape} and {self.scale}."
             )
 
@@ -95,7 +97,7 @@ class Bernoulli:
 
     def __post_init__(self) -> None:
         if not 0 <= self.p <= 1:
-            raise ValueError(f"Bernoulli: p must lie in [0, 1], got {self.p}.")
+            raise VacaError(f"Bernoulli: p must lie in [0, 1], got {self.p}.")
 
     def rvs(self, size: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw ``size`` values; shape (size,), int64."""
@@ -151,10 +153,10 @@ class Mixture:
     def __post_init__(self) -> None:
         components = tuple(self.components)
         if not components:
-            raise ValueError("Mixture: at least one component is needed.")
+            raise VacaError("Mixture: at least one component is needed.")
         weights = tuple(self.weights) or (1 / len(components),) * len(components)
         if len(weights) != len(components):
-            raise ValueError(
+            raise VacaError(
                 f"Mixture: {len(components)} components but {len(weights)} weights; "
                 "give one weight per component."
             )
@@ -175,7 +177,7 @@ class Mixture:
 def _weights(owner: str, values: Sequence[float]) -> tuple[float, ...]:
     weights = tuple(float(value) for value in values)
     if not weights or min(weights) < 0 or abs(sum(weights) - 1) > 1e-9:
-        raise ValueError(
+        raise VacaError(
             f"{owner}: probabilities must be non-negative and sum to 1, got {list(weights)}."
         )
     return weights

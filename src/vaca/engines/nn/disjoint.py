@@ -15,6 +15,8 @@ from typing import Literal, cast
 import torch
 from torch import Tensor, nn
 
+from vaca.errors import VacaError
+
 Aggregator = Literal["sum", "mean", "max", "min", "std"]
 AGGREGATORS: tuple[Aggregator, ...] = ("sum", "mean", "max", "min", "std")
 Activation = Callable[[Tensor], Tensor]
@@ -172,9 +174,9 @@ class DisjointLayer(nn.Module):
         super().__init__()
         unknown = [a for a in aggregators if a not in AGGREGATORS]
         if unknown or not aggregators:
-            raise ValueError(f"aggregators are some of {AGGREGATORS}; got {tuple(aggregators)}")
+            raise VacaError(f"aggregators are some of {AGGREGATORS}; got {tuple(aggregators)}")
         if len(aggregators) > 1 and update_hidden is None:
-            raise ValueError("several aggregators need an update network: give update_hidden")
+            raise VacaError("several aggregators need an update network: give update_hidden")
         self.nodes, self.aggregators = nodes, tuple(aggregators)
         self.register_buffer("source", edges[0].clone(), persistent=False)
         self.register_buffer("target", edges[1].clone(), persistent=False)

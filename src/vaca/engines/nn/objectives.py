@@ -21,6 +21,8 @@ from typing import Literal, Protocol
 import torch
 from torch import Tensor, nn
 
+from vaca.errors import VacaError
+
 Objective = Literal["elbo", "iwae", "dreg", "piwae"]
 OBJECTIVES: tuple[Objective, ...] = ("elbo", "iwae", "dreg", "piwae")
 
@@ -126,7 +128,7 @@ def loss(
         _accumulate(bound, encoder, keep=True)
         _accumulate(beta_bound, decoder, keep=False)
         return beta_bound.detach()
-    raise ValueError(f"objective is one of {OBJECTIVES}; got {objective!r}")
+    raise VacaError(f"objective is one of {OBJECTIVES}; got {objective!r}")
 
 
 def _spread(share: Tensor, dimensions: int, axes: tuple[int, int]) -> Tensor:
