@@ -23,7 +23,7 @@ import numpy as np
 from scipy.special import eval_legendre, ndtr
 from sklearn.ensemble import HistGradientBoostingRegressor
 
-from vaca.engines.mechanisms.designs import MAX_TERMS, Design
+from vaca.engines.mechanisms.designs import MAX_TERMS, WIDE_TERMS, Design, too_many_pairs
 from vaca.engines.mechanisms.hurdle import Hurdle
 from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
 from vaca.engines.mechanisms.numeric import Numeric, Recipe, crossfit, fit_numeric
@@ -179,7 +179,7 @@ def choose_numeric(
         good = [r for r, t in trials.items() if t in fair]
         return max(good, key=lambda r: score(trials[r], first, given.w))
 
-    designs = _designs(given, families)
+    designs = _designs(given, families, wide=True)
     bend = max(c for c, d in designs if d is None)
     start = Recipe(curves=bend, count=count)
     first = attempt(start)
@@ -297,27 +297,33 @@ def _background(y: np.ndarray) -> np.ndarray:
     return np.log(1e-3 / (np.pi * unit)) - np.log1p(((y - middle) / unit) ** 2)
 
 
-def _designs(given: Inputs, families: frozenset[str]) -> list[tuple[bool, int | None]]:
-    """Designs that the families allow and the rows can carry."""
+def _designs(
+    given: Inputs, families: frozenset[str], *, wide: bool = False
+) -> list[tuple[bool, int | None]]:
+    """Designs that the families allow and the rows can carry.
+
+    ``wide``: also curves of many inputs, and products of those pairs that tell something.
+    """
     n, result = len(given.y), []
     several = len(set(given.groups)) > 1
     inputs = given.x.shape[1]
+    many = too_many_pairs(inputs, n)
     for curves, depth in DESIGNS:
         if curves and ("curves" not in families or n < ROWS_FOR_CURVES):
             continue
         if depth is not None and ("products" not in families or not several):
             continue
-        if depth is not None and depth >= 1 and inputs > SURFACE_INPUTS:
+        if depth is not None and depth >= 1 + (many and wide) and inputs > SURFACE_INPUTS:
             continue
-        if depth is not None and inputs**2 / 2 > min(MAX_TERMS, n / 3):
+        if depth is not None and many and not wide:
             continue
-        design = Design.build(given.x, given.groups, curves=curves, depth=depth)
+        pairs = [] if many else None  # they are looked for at the fit
+        design = Design.build(given.x, given.groups, curves=curves, depth=depth, pairs=pairs)
         if curves and not design.curves:
             continue  # levels only: there is nothing to bend
         free = (design.penalty() == 0).sum()
-        if (curves, depth) == (False, None) or (
-            len(design.penalty()) <= MAX_TERMS and free <= n / 4
-        ):
+        most = WIDE_TERMS if wide and (many or depth is None) else MAX_TERMS
+        if (curves, depth) == (False, None) or (len(design.penalty()) <= most and free <= n / 4):
             result.append((curves, depth))
     return result
 

@@ -11,13 +11,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.special import ndtri
 
-__all__ = ["Design", "solve"]
+__all__ = ["Design", "solve", "telling_products", "too_many_pairs"]
 
 #: Designs with more terms than this, or than a third of the rows, are not tried.
 MAX_TERMS = 400
 #: Strengths of the penalty on bends that are tried.
 STRENGTHS = 10.0 ** np.arange(-7.0, 2.5, 0.75)
+#: The same for numbers with many inputs: most of their terms are penalised.
+WIDE_TERMS = 1000
+#: Rounds in which products are looked for among many inputs, and how many each may add.
+PAIR_ROUNDS, PAIRS_A_ROUND = 8, 10
+#: A product of standardised inputs that varies less than this says nothing.
+RARE_PAIR = 0.02
 #: On every coefficient, against collinear columns only.
 TINY = 1e-9
 _FIELDS = ("mean", "scale", "bent", "knots", "pairs", "depth")
@@ -57,10 +64,12 @@ class Design:
         *,
         curves: bool = False,
         depth: int | None = None,
+        pairs: Sequence[tuple[int, int]] | None = None,
     ) -> Design:
         """A design for the inputs ``x`` (n, inputs); inputs of one group are levels of one column.
 
-        ``depth``: None for no products, else see the class.
+        ``depth``: None for no products, else see the class. ``pairs``: the inputs that are
+        multiplied; by default all of different groups.
         """
         mean, scale = x.mean(0), x.std(0)
         scale = np.where(scale > 1e-12 * (1.0 + np.abs(mean)), scale, 1.0)
@@ -71,9 +80,12 @@ class Design:
         knots = np.full((len(bent), width), np.nan)
         for row, i in enumerate(bent):
             knots[row, : len(found[i])] = found[i]
-        every = [(i, j) for i in range(x.shape[1]) for j in range(i) if groups[i] != groups[j]]
-        pairs = np.array([] if depth is None else every, dtype=np.int64).reshape(-1, 2)
-        return cls(mean, scale, np.array(bent, np.int64), knots, pairs, np.array([depth or 0]))
+        if depth is None:
+            pairs = []
+        elif pairs is None:
+            pairs = [(i, j) for i in range(x.shape[1]) for j in range(i) if groups[i] != groups[j]]
+        chosen = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+        return cls(mean, scale, np.array(bent, np.int64), knots, chosen, np.array([depth or 0]))
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The terms (n, terms) at inputs ``x``."""
@@ -131,6 +143,49 @@ class Design:
         for i, row, shape in zip(self.bent, self.knots, self._shapes, strict=True):
             result[int(i)] = _cubes(z[:, i], row[np.isfinite(row)]) @ shape
         return result
+
+
+def too_many_pairs(inputs: int, rows: int) -> bool:
+    """Whether products of all inputs are more than the rows can carry."""
+    return inputs**2 / 2 > min(MAX_TERMS, rows / 3)
+
+
+def telling_products(
+    x: np.ndarray, groups: Sequence[int], y: np.ndarray, w: np.ndarray, *, curves: bool, depth: int
+) -> Design:
+    """A design with those products that tell something of what lines or curves leave of ``y``.
+
+    Rounds of: fit, correlate what is left with the products of all pairs, and add those that chance
+    would not give to any of them (at 5 %, Bonferroni), the strongest first.
+    """
+    several = np.not_equal.outer(np.asarray(groups), np.asarray(groups)) & np.tri(
+        len(groups), k=-1, dtype=bool
+    )
+    bar = float(ndtri(1.0 - 0.025 / max(several.sum(), 1)))
+    found: list[tuple[int, int]] = []
+    for _ in range(PAIR_ROUNDS):
+        design = Design.build(x, groups, curves=curves, depth=0, pairs=found)
+        a = design(x)
+        left = y - a @ solve(Sums.of(a, y, w), design.penalty(), None)[0]
+        z = np.clip((x - design.mean) / design.scale, -5.0, 5.0)  # one far row is no evidence
+        v = w / w.sum()
+        mean = (z * v[:, None]).T @ z
+        square = (z**2 * v[:, None]).T @ z**2 - mean**2
+        slope = (z * (v * (left - v @ left))[:, None]).T @ z
+        noise = np.sqrt(np.maximum(square, 1e-12) * (v @ left**2) / len(y)) + 1e-15
+        error = np.where(several & (square > RARE_PAIR), np.abs(slope) / noise, 0.0)
+        for i, j in found:
+            error[i, j] = 0.0
+        best = np.argsort(-error, axis=None)[:PAIRS_A_ROUND]
+        new = [divmod(int(k), len(groups)) for k in best if error.flat[k] > bar]
+        if not new:
+            break
+        found += new
+    while True:
+        design = Design.build(x, groups, curves=curves, depth=depth, pairs=found)
+        if not found or len(design.penalty()) <= WIDE_TERMS:
+            return design
+        found.pop()
 
 
 def _knots(z: np.ndarray) -> np.ndarray:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vaca.engines.columnwise import normal_between
-from vaca.engines.mechanisms.designs import Design, Sums, solve
+from vaca.engines.mechanisms.designs import Design, Sums, solve, telling_products, too_many_pairs
 from vaca.engines.mechanisms.noise import FLAT, WIDTHS, NoiseCurve
 from vaca.engines.predictors import Trees
 
@@ -359,7 +359,11 @@ def fit_numeric(
     scale = Scale.of(y, *recipe.scale) if like is None else like.scale
     t = scale.forward(_dithered(y, rng) if recipe.count else y)
     if like is None:
-        design = Design.build(x, groups, curves=recipe.curves, depth=recipe.depth)
+        kind: dict[str, Any] = {"curves": recipe.curves, "depth": recipe.depth}
+        if recipe.depth is not None and too_many_pairs(x.shape[1], len(x)):
+            design = telling_products(x, groups, t, w, **kind)
+        else:
+            design = Design.build(x, groups, **kind)
         strength = None
     else:
         design, strength = like.location.design, like.location.strength
