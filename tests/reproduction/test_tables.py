@@ -272,7 +272,7 @@ def test_page_of_made_up_reports(tmp_path):
     store = Store(tmp_path)
     assert page.accuracy(store) == page.summary(store) == ""
     runs = EXPERIMENTS["table-results"].runs(Options(seeds=(0, 1), scms=SCMS[:3]))
-    for run in runs + EXPERIMENTS["depth"].runs(Options(seeds=(0,), models=("flow",))):
+    for run in runs + EXPERIMENTS["depth"].runs(Options(seeds=(0,), models=("composite",))):
         report = made_up(run)
         store.write(run, {k: v for k, v in report.items() if k != "run"})
     quick = EXPERIMENTS["table-results"].runs(Options(quick=True))[0]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from vaca.reproduction.checks import CHECKS
 from vaca.reproduction.coverage import COVERAGE
+from vaca.reproduction.cross_validation import CROSS_VALIDATION
 from vaca.reproduction.default import DEFAULT
 from vaca.reproduction.experiment import Experiment
 from vaca.reproduction.generalisation import GENERALISATION
@@ -14,5 +15,15 @@ from vaca.reproduction.studies import STUDIES
 __all__ = ["EXPERIMENTS"]
 
 EXPERIMENTS: dict[str, Experiment] = {
-    e.name: e for e in (*PAPER, *STUDIES, *GENERALISATION, *CHECKS, COVERAGE, MISSING, *DEFAULT)
+    e.name: e
+    for e in (
+        *PAPER,
+        CROSS_VALIDATION,
+        *STUDIES,
+        *GENERALISATION,
+        *CHECKS,
+        COVERAGE,
+        MISSING,
+        *DEFAULT,
+    )
 }

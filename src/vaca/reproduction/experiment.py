@@ -13,7 +13,7 @@ from vaca.errors import VacaError, did_you_mean
 from vaca.reproduction.figures import Picture
 from vaca.reproduction.maker import stamped
 from vaca.reproduction.recipes import RECIPES, recipe
-from vaca.reproduction.run import Run
+from vaca.reproduction.run import Run, Store
 from vaca.reproduction.tables import Table, to_csv, to_html, to_latex, to_markdown
 
 __all__ = ["Experiment", "Options", "Reports", "parse_seeds", "plan", "write_outputs"]
@@ -65,16 +65,32 @@ class Experiment:
         ``listed(options)`` gives the runs, in the order in which they are worked off.
     show : callable
         ``show(reports, options)`` gives tables and pictures; a pure function of the reports.
+    then : callable, optional
+        ``then(reports, options)`` gives runs that depend on how others went, as far as these are
+        done.
     """
 
     name: str
     help: str
     listed: Callable[[Options], list[Run]]
     show: Callable[[Reports, Options], Shown]
+    then: Callable[[Reports, Options], list[Run]] | None = None
 
     def runs(self, options: Options) -> list[Run]:
         """The runs, each with what makes it (see `vaca.reproduction.maker`)."""
         return stamped(self.listed(options))
+
+    def known_runs(self, options: Options, store: Store) -> list[Run]:
+        """The runs, with those that follow from the reports that are stored."""
+        runs = self.runs(options)
+        while self.then is not None:
+            known = {run.key for run in runs}
+            more = stamped(self.then(store.reports(runs), options))
+            new = [run for run in more if run.key not in known]
+            if not new:
+                break
+            runs += new
+        return runs
 
 
 def plan(

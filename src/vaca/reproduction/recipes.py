@@ -43,6 +43,10 @@ class Recipe:
     fitted: bool = False
 
 
+#: SCMs that the paper has no settings for take those of one that is like them.
+LIKE = {"long-chain": "chain-nlin", "confounded": "triangle-nlin"}
+
+
 def _paper(name: str, **changes: Any) -> Make:
     """The configuration that the paper reports for the SCM, with some settings changed."""
 
@@ -51,7 +55,13 @@ def _paper(name: str, **changes: Any) -> Make:
     ) -> CausalModel:
         family: Any = engine_class(name)
         settings = {**changes, **_present_names(family, config)}
-        return family.paper(scm, graph, schema=schema, seed=seed, **settings)
+        like = LIKE.get(scm.partition(":")[0], scm)
+        if name == "VACA" and "hidden_layers" not in settings:
+            # A changed or longer graph may need more layers than the paper's own (condition 1).
+            needed = max(0, graph.longest_path - 1)
+            if needed > family.paper(like, graph).hidden_layers:
+                settings["hidden_layers"] = needed
+        return family.paper(like, graph, schema=schema, seed=seed, **settings)
 
     return make
 
