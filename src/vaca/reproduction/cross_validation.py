@@ -88,7 +88,9 @@ def _stage(
 def _settings(model: str, scm: str) -> dict[str, Any]:
     truth = load_truth(scm)
     made: Any = RECIPES[model].make(scm, truth.graph, truth.schema_, 0, {})
-    return made.get_params(deep=False)
+    settings = made.get_params(deep=False)
+    # A grid keeps the names that settings had when its first runs were stored.
+    return settings | {old: settings[new] for old, new in made._renamed.items() if new in settings}
 
 
 def _choice(options: Options) -> tuple[tuple[str, ...], tuple[str, ...]]:
