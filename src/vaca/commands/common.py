@@ -47,7 +47,7 @@ OutOption = Annotated[
     typer.Option(
         "--out",
         "-o",
-        help="File to write: .csv, .parquet or .feather.",
+        help="File to write: .csv, .parquet or .feather; or a folder.",
         show_default="CSV on the terminal",
     ),
 ]
@@ -59,6 +59,16 @@ AlsoOutOption = Annotated[
     ),
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace files that exist.")]
+
+JobsOption = Annotated[int, typer.Option(min=1, help="Processes that share the files of a folder.")]
+ClusterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="ADDRESS",
+        help="A Dask scheduler whose workers do it: tcp://HOST:8786.",
+        show_default="this machine",
+    ),
+]
 
 PICTURES = (".png", ".svg", ".pdf")
 PlotOption = Annotated[
@@ -143,6 +153,23 @@ def check_out(path: Path | None, force: bool) -> None:
 
     table_format(path)
     check_writable(path, force)
+
+
+def folder_of_answers(
+    out: Path | None, jobs: int, cluster: str | None, source: Path | None = None
+) -> bool:
+    """Whether --out is a folder of Parquet files; more than one process can write nothing else."""
+    shared = jobs > 1 or cluster is not None
+    meant = shared or (source is not None and source.is_dir())
+    if out is not None and not out.suffix and meant:
+        check_folder(out, "--out")
+        return True
+    if shared:
+        option = "--jobs" if cluster is None else "--cluster"
+        raise VacaError(
+            f"{option} writes a folder of .parquet files: give --out a name without an ending"
+        )
+    return False
 
 
 def check_writable(path: Path, force: bool, option: str = "--out") -> None:

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 import typer
 
 from vaca.commands.common import (
+    ClusterOption,
     DoOption,
     ForceOption,
+    JobsOption,
     ModelArgument,
     OutOption,
     PlotOption,
@@ -18,6 +20,7 @@ from vaca.commands.common import (
     check_plot,
     counting,
     draw,
+    folder_of_answers,
     load_model,
     note,
     parse_do,
@@ -33,7 +36,7 @@ def counterfactual(
         Path,
         typer.Argument(
             metavar="FACTUAL",
-            help="The rows that happened: .csv, .parquet or .feather.",
+            help="The rows that happened: a file, or a folder of .parquet files.",
             show_default=False,
         ),
     ],
@@ -63,6 +66,8 @@ def counterfactual(
     seed: SeedOption = None,
     out: OutOption = None,
     force: ForceOption = False,
+    jobs: JobsOption = 1,
+    cluster: ClusterOption = None,
     plot: PlotOption = None,
     row: Annotated[int, typer.Option(min=0, help="The row that --plot draws, counted from 0.")] = 0,
 ) -> None:
@@ -72,10 +77,16 @@ def counterfactual(
     that many times, with the columns `row` and `draw` in front. Files of any size are read and
     written piece by piece; --out appears when it is complete. Where --do can leave the range of
     the data, a column `outside_support` says for each row whether it does.
+    If FACTUAL is a folder and --out has no ending, --out is a folder of answers with files of the
+    same names, shared out with --jobs or --cluster; a call that was stopped goes on where it was.
 
     Example: vaca counterfactual loan people.csv --do age+=5 --out older.csv
     """
-    check_out(out, force)
+    parted = folder_of_answers(out, jobs, cluster, factual)
+    if parted and not factual.is_dir():
+        raise VacaError(f"--out {out}: a folder of answers is for a folder of .parquet files")
+    if not parted:
+        check_out(out, force)
     check_plot(plot, force)
     if not do:
         raise InterventionError("say what should have been different, for example --do age=40")
@@ -93,6 +104,24 @@ def counterfactual(
     options["bounds"] = bounds
     tally = Streamed()
     shown = out is not None or stdout_is_a_file()
+    if parted and out is not None:
+        from vaca.model.partitions import partitioned_counterfactuals
+
+        with counting("answering", reader.rows) as advance:
+            tally = partitioned_counterfactuals(
+                source,
+                factual,
+                change,
+                out,
+                jobs=jobs,
+                cluster=cluster,
+                progress=advance,
+                **options,
+            )
+        _say(source, tally, tally.written, out, draws)
+        if plot is not None:
+            _plot(source, factual, change, draws, seed, row, plot)
+        return
     with counting("answering", reader.rows, shown=shown) as advance:
         pieces = counterfactual_chunks(source, reader, change, tally=tally, **options)
         if out is None:
@@ -105,18 +134,23 @@ def counterfactual(
                 for rows, answer in pieces:
                     writer.write(answer)
                     advance(rows)
+    _say(source, tally, 0 if out is None else writer.rows, out, draws)
+    if plot is not None:
+        _plot(source, factual, change, draws, seed, row, plot)
+
+
+def _say(model: Any, tally: Any, written: int, out: Path | None, draws: int | None) -> None:
+    """What was written, and how much of it leaves the data."""
     if out is not None:
-        note(f"wrote {writer.rows:,} rows to {out}")
+        note(f"wrote {written:,} rows to {out}")
     for name, count in tally.outside.items():
-        column = source.schema_[name]
+        column = model.schema_[name]
         note(
             f"vaca: warning: {count:,} of {tally.rows * (draws or 1):,} answers set {name!r} "
             f"outside the range of the data, {column.low:g} to {column.high:g}: extrapolation"
         )
     for sentence in tally.unseen:
         note(f"vaca: warning: {sentence}: extrapolation")
-    if plot is not None:
-        _plot(source, factual, change, draws, seed, row, plot)
 
 
 def _plot(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vaca.commands.common import ForceOption, PlotOption, busy, check_plot, draw
+from vaca.commands.common import ClusterOption, ForceOption, PlotOption, busy, check_plot, draw
 from vaca.commands.fit_options import (
     ENGINES,
     OPTIONS,
@@ -110,8 +110,13 @@ def fit(
     ] = None,
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes for --members.", show_default="one per core"),
+        typer.Option(
+            min=1,
+            help="Processes for columns, refits and members.",
+            show_default="1; for --members one per core",
+        ),
     ] = None,
+    cluster: ClusterOption = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -256,11 +261,12 @@ def _fitted(engine: Any, options: dict[str, Any], train: pd.DataFrame, graph: Ca
 
     weights = None if options["weights"] is None else train[options["weights"]]
     train = train[[c for c in train.columns if c in graph.all_columns]]
+    where = {"jobs": options["jobs"] or 1, "cluster": options["cluster"]}
     try:
         if not isinstance(engine, list):
             quick = type(engine)._refit is not Engine._refit
             refits = options["refits"] if quick else 0
-            return engine.fit(train, weights=weights, refits=refits)
+            return engine.fit(train, weights=weights, refits=refits, **where)
         alone = options["members"] == 1
         budget = options["time_budget"]
         chosen = auto(
@@ -272,6 +278,7 @@ def _fitted(engine: Any, options: dict[str, Any], train: pd.DataFrame, graph: Ca
             weights=weights,
             refits=options["refits"] if alone else 0,
             time_budget=budget if alone or budget is None else budget / 2,
+            **where,
         )
         show_choice(chosen)
         if alone:
@@ -282,7 +289,8 @@ def _fitted(engine: Any, options: dict[str, Any], train: pd.DataFrame, graph: Ca
         if budget is not None and "time_budget" in settings:
             settings["time_budget"] = budget / 2 / _rounds(options)
         name = type(chosen).__name__
-        return _ensemble(graph, name, settings, options, common).fit(train, weights=weights)
+        ensemble = _ensemble(graph, name, settings, options, common)
+        return ensemble.fit(train, weights=weights, **where)
     except TrainingError as error:
         raise VacaError(str(error)) from None
 

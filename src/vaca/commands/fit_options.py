@@ -46,6 +46,7 @@ OPTIONS: dict[str, Setting] = {
     "seed": _whole(0, 0),
     "members": _whole(1, 1),
     "jobs": _whole(None, 1),
+    "cluster": Setting(None),
     "time_budget": Setting(None, (int, float), lambda v: v > 0, "seconds"),
     "holdout": Setting(
         0.1, (int, float), lambda v: 0.01 <= v <= 0.5, "a share between 0.01 and 0.5"

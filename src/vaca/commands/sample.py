@@ -7,8 +7,10 @@ from typing import Annotated
 import typer
 
 from vaca.commands.common import (
+    ClusterOption,
     DoOption,
     ForceOption,
+    JobsOption,
     ModelArgument,
     OutOption,
     PlotOption,
@@ -17,12 +19,14 @@ from vaca.commands.common import (
     check_plot,
     counting,
     draw,
+    folder_of_answers,
     load_model,
     note,
     parse_do,
     stdout_is_a_file,
     write_table,
 )
+from vaca.errors import VacaError
 
 
 def sample(
@@ -32,19 +36,38 @@ def sample(
     seed: SeedOption = None,
     out: OutOption = None,
     force: ForceOption = False,
+    jobs: JobsOption = 1,
+    cluster: ClusterOption = None,
     plot: PlotOption = None,
 ) -> None:
     """Draw new rows, as things are or under an intervention.
 
     Without --do the rows are observational; with it they are what the population would look like
     if those columns were set, for everyone, by an outside hand. --plot draws all pairs of columns.
+    With --jobs or --cluster, --out is a folder of .parquet files that processes share out among
+    them; a call that was stopped goes on where it was.
 
     Example: vaca sample loan -n 1000 --do age=40 --seed 1 --out forty.csv
     """
-    check_out(out, force)
+    parted = folder_of_answers(out, jobs, cluster)
+    if not parted:
+        check_out(out, force)
+    elif plot is not None:
+        raise VacaError("--plot draws the rows of a file: give --out a name that ends in .csv")
     check_plot(plot, force)
     source = load_model(model)
     change = parse_do(do, source) or None
+    if parted and out is not None:
+        from vaca.model.partitions import partitioned_samples
+
+        with counting("drawing", n) as advance:
+            found = partitioned_samples(
+                source, n, change, out, seed=seed, jobs=jobs, cluster=cluster, progress=advance
+            )
+        note(f"wrote {n:,} rows to {out}")
+        for sentence in found.unseen:
+            note(f"vaca: warning: {sentence}: extrapolation")
+        return
     from vaca.model.streaming import sample_chunks
 
     first = None

@@ -36,11 +36,11 @@ from vaca.engines.mechanisms.hurdle import Hurdle, edge_of
 from vaca.engines.mechanisms.levels import Levels
 from vaca.engines.mechanisms.numeric import Numeric
 from vaca.engines.mechanisms.roots import Root, Together
-from vaca.engines.workers import each
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import Noise
 from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
+from vaca.workers import each
 
 __all__ = ["FAMILIES", "Composite"]
 

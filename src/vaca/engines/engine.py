@@ -16,7 +16,6 @@ from sklearn.base import BaseEstimator
 from vaca.checks import check_count
 from vaca.engines.missing import check_missing, drop_gaps, gaps_of
 from vaca.engines.parameters import check_parameters
-from vaca.engines.workers import each
 from vaca.errors import NotFittedError, SchemaError, VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.answers import Effect
@@ -26,6 +25,7 @@ from vaca.model.intervention import Intervention
 from vaca.model.support import Comparable, Overlap
 from vaca.table.column import LARGEST
 from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
+from vaca.workers import each
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -160,7 +160,7 @@ class Ensemble(Engine):
             tasks.append((member, rows, validation, _own_checkpoint(checkpoint, k), own))
         with _progress(progress, self.members) as advance:
             fitted: list[Engine | None] = [None] * self.members
-            for k, member in fit_all(tasks, jobs):
+            for k, member in fit_all(tasks, jobs, self._where.get("cluster")):
                 fitted[k] = member
                 advance()
         self.members_ = [member for member in fitted if member is not None]

@@ -27,6 +27,7 @@ from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.table.atomic import work_folder
 from vaca.table.schema import Columns, Schema
+from vaca.workers import each
 
 __all__ = ["Task", "fit_all"]
 
@@ -46,8 +47,16 @@ main()
 """
 
 
-def fit_all(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Engine]]:
-    """Yield (number, fitted engine) as they are ready; at most `jobs` at a time."""
+def fit_all(
+    tasks: Sequence[Task], jobs: int, cluster: str | None = None
+) -> Iterator[tuple[int, Engine]]:
+    """Yield (number, fitted engine) as they are ready; at most `jobs` at a time, or on a cluster.
+
+    A cluster keeps no checkpoints: its workers may have no disk in common.
+    """
+    if cluster is not None:
+        yield from enumerate(each(_fitted, None, tasks, cluster=cluster))
+        return
     if jobs == 1:
         for k, task in enumerate(tasks):
             fit_one(*task)
@@ -72,6 +81,13 @@ def fit_all(tasks: Sequence[Task], jobs: int) -> Iterator[tuple[int, Engine]]:
             for child in running.values():
                 child.kill()
                 _end(child)
+
+
+def _fitted(shared: None, task: Task) -> Engine:
+    """A member fitted by a worker of a cluster."""
+    engine, train, validation, _, weights = task
+    fit_one(engine, train, validation, None, weights)
+    return engine
 
 
 def fit_one(

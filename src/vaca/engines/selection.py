@@ -87,6 +87,8 @@ def auto(
     weights: Any = None,
     refits: int = 8,
     time_budget: float | None = None,
+    jobs: int = 1,
+    cluster: str | None = None,
     progress: bool | None = None,
 ) -> Engine:
     """Fit a model that needs no choice: each column gets the mechanism its rows speak for.
@@ -114,6 +116,8 @@ def auto(
     time_budget : float, optional
         Seconds in all. Each engine of a contest gets an equal share of what is left; engines that
         would start after the end are skipped.
+    jobs, cluster
+        Where columns and refits are fitted; see `Engine.fit`.
     progress : bool, optional
         Show a progress bar; by default only on a terminal.
 
@@ -140,7 +144,9 @@ def auto(
         from vaca.engines.composite import Composite
 
         model = Composite(graph, schema, seed=seed, missing=missing, time_budget=time_budget)
-        model.fit(frame, weights=weights, refits=refits, progress=progress)
+        model.fit(
+            frame, weights=weights, refits=refits, jobs=jobs, cluster=cluster, progress=progress
+        )
         model.auto_ = Selection(model.leaderboard_)
         return model
     candidates = _candidates(engines, frame, graph, schema, seed, missing)
@@ -153,7 +159,12 @@ def auto(
     if time_budget is None or spent + float(board.loc[best, "seconds"]) <= time_budget:
         quick = type(model)._refit is not Engine._refit
         model = clone(candidates[best]).fit(
-            frame, weights=weights, refits=refits if quick else 0, progress=False
+            frame,
+            weights=weights,
+            refits=refits if quick else 0,
+            jobs=jobs,
+            cluster=cluster,
+            progress=False,
         )
     model.auto_ = Selection(board)
     return model

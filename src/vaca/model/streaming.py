@@ -22,6 +22,8 @@ __all__ = ["Streamed", "counterfactual_chunks", "sample_chunks", "stream_counter
 
 #: Answers (rows times draws) that are held at once.
 CHUNK = 131_072
+#: Rows that are drawn at once.
+SAMPLED = 1_000_000
 #: The column that says of each row whether its intervention leaves the range of the data.
 FLAG = "outside_support"
 
@@ -58,6 +60,7 @@ def stream_counterfactuals(
     summary: bool = False,
     seed: int | None = None,
     keep: Sequence[str] = (),
+    bounds: bool = False,
     chunk: int = CHUNK,
     progress: Callable[[int], None] | None = None,
 ) -> Streamed:
@@ -67,7 +70,7 @@ def stream_counterfactuals(
     ----------
     model : CausalModel
     source : path
-        Factual rows: .csv, .parquet or .feather.
+        Factual rows: .csv, .parquet or .feather, or a folder of .parquet files.
     do : mapping
         Node -> value or `Shift`, the same for all rows.
     out : path
@@ -78,6 +81,8 @@ def stream_counterfactuals(
         With `draws`: one row per factual row, with mean, sd and two quantiles of each column.
     keep : sequence of str
         Further columns of the source that are copied to the answer, such as an identifier.
+    bounds : bool
+        Also two columns for each level of a moved column: between what its chance lies.
     chunk : int
         Answers held at once.
     progress : callable, optional
@@ -98,6 +103,7 @@ def stream_counterfactuals(
             summary=summary,
             seed=seed,
             keep=keep,
+            bounds=bounds,
             chunk=chunk,
             tally=result,
         ):
@@ -157,7 +163,7 @@ def counterfactual_chunks(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SupportWarning)  # told once, at the end
             answer = model.counterfactual(
-                facts, do, draws=draws, seed=_piece_seed(int(base), number), bounds=bounds
+                facts, do, draws=draws, seed=piece_seed(int(base), number), bounds=bounds
             )
         if number == 0:
             tally.unseen = model._unseen(intervention, model._filled(model._encode(answer), None))
@@ -197,7 +203,7 @@ def sample_chunks(
     n: int,
     do: Mapping[str, Any] | None = None,
     seed: int | None = None,
-    chunk: int = 1_000_000,
+    chunk: int = SAMPLED,
 ) -> Iterator[pd.DataFrame]:
     """Draw `n` rows in pieces; up to `chunk` rows they are those of `model.sample(n, do, seed)`."""
     base = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
@@ -206,10 +212,11 @@ def sample_chunks(
         with warnings.catch_warnings():
             if number:
                 warnings.simplefilter("ignore", SupportWarning)
-            yield model.sample(size, do, seed=_piece_seed(base, number))
+            yield model.sample(size, do, seed=piece_seed(base, number))
 
 
-def _piece_seed(base: int, number: int) -> int:
+def piece_seed(base: int, number: int) -> int:
+    """The seed of piece `number` of a stream."""
     # The first piece has the seed itself, so that a small file gets the library's own answer.
     return base if number == 0 else int(np.random.SeedSequence([base, number]).generate_state(1)[0])
 

@@ -19,9 +19,9 @@ from collections.abc import Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from vaca.engines.lifeline import end_with_parent
 from vaca.errors import VacaError
 from vaca.reproduction.run import Run, Store
+from vaca.workers import end_with_parent
 
 __all__ = ["Outcome", "Watcher", "attempt", "run_all", "run_dask", "run_local"]
 

@@ -24,6 +24,7 @@ __all__ = [
     "TableReader",
     "TableWriter",
     "complete",
+    "parquet_files",
     "read_table",
     "table_format",
     "write_table",
@@ -49,7 +50,8 @@ class TableReader:
     Parameters
     ----------
     path : path
-        A .csv, .parquet or .feather file.
+        A .csv, .parquet or .feather file, or a folder of .parquet files: one table, in the order
+        of their names.
     columns : sequence of str, optional
         Read these alone; by default all.
     schema : Schema, optional
@@ -73,9 +75,10 @@ class TableReader:
         schema: Schema | None = None,
     ) -> None:
         self.path = Path(path)
-        self.format = table_format(self.path)
         if self.path.is_dir():
-            raise VacaError(f"{path} is a folder; give a file ({', '.join(FORMATS)})")
+            self.format, self._files = ".parquet", parquet_files(self.path)
+        else:
+            self.format, self._files = table_format(self.path), [self.path]
         if not self.path.exists():
             raise VacaError(f"{path}: no such file")
         if self.path.stat().st_size == 0:
@@ -96,10 +99,19 @@ class TableReader:
         elif self.format == ".parquet":
             import pyarrow.parquet as pq
 
-            with pq.ParquetFile(self.path) as file:
-                names = file.schema_arrow.names
-                self.rows = file.metadata.num_rows
-            self.columns = [n for n in names if not n.startswith("__index_level_")]
+            self.rows = 0
+            for place in self._files:
+                with pq.ParquetFile(place) as file:
+                    names = file.schema_arrow.names
+                    self.rows += file.metadata.num_rows
+                names = [n for n in names if not n.startswith("__index_level_")]
+                if place is self._files[0]:
+                    self.columns = names
+                elif set(names) != set(self.columns):
+                    raise VacaError(
+                        f"{place}: its columns are not those of {self._files[0].name}; the files "
+                        "of a folder are one table and have the same columns"
+                    )
         else:
             import pyarrow.ipc as ipc
 
@@ -147,9 +159,10 @@ class TableReader:
         elif self.format == ".parquet":
             import pyarrow.parquet as pq
 
-            with pq.ParquetFile(self.path, memory_map=True) as file:
-                for batch in file.iter_batches(size, columns=names or self.columns):
-                    yield _to_pandas(batch)
+            for place in self._files:
+                with pq.ParquetFile(place, memory_map=True) as file:
+                    for batch in file.iter_batches(size, columns=names or self.columns):
+                        yield _to_pandas(batch)
         else:
             import pyarrow as pa
             import pyarrow.ipc as ipc
@@ -208,6 +221,17 @@ class TableReader:
                         f"{len(self.columns)} columns; quote values that hold the separator"
                     )
         return f"not a CSV file that can be read: {_line(error)}"
+
+
+def parquet_files(folder: str | Path) -> list[Path]:
+    """The Parquet files of a folder, in the order of their names; hidden ones are left out."""
+    found = sorted(p for p in Path(folder).glob("*.parquet") if p.name[0] not in "._")
+    if not found:
+        raise VacaError(
+            f"{folder} is a folder without .parquet files; give a file ({', '.join(FORMATS)}) or "
+            "a folder of .parquet files"
+        )
+    return found
 
 
 def read_table(path: str | Path, schema: Schema | None = None) -> pd.DataFrame:

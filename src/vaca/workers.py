@@ -1,4 +1,4 @@
-"""Independent pieces of a fit, on this process, on local processes, or on a Dask cluster.
+"""Independent pieces of work, on this process, on local processes, or on a Dask cluster.
 
 A piece is a function of what all pieces share and of its own number or name. It draws no random
 numbers but those of its own seed, so the answers are the same wherever it is done.
@@ -6,18 +6,24 @@ numbers but those of its own seed, so the answers are the same wherever it is do
 
 from __future__ import annotations
 
+import os
+import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from vaca.engines.lifeline import end_with_parent
 from vaca.errors import VacaError
 
-__all__ = ["each"]
+__all__ = ["each", "end_with_parent"]
 
 Piece = TypeVar("Piece")
 Answer = TypeVar("Answer")
 #: How often a piece is started again when its worker dies under it.
 RETRIES = 3
+#: Seconds between two looks at the parent.
+EVERY = 0.5
+
+_watching = threading.Event()
 
 
 def each(
@@ -103,3 +109,20 @@ def _on_cluster(function: Any, shared: Any, pieces: Sequence[Any], address: str)
                     ) from None
         finally:
             client.cancel(futures, force=True)
+
+
+# ---------------------------------------------------------------------- ending in time
+
+
+def end_with_parent() -> None:
+    """Call in a child: it ends soon after its parent does, also a killed one. Again: nothing."""
+    if _watching.is_set():
+        return
+    _watching.set()
+    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:  # a child whose parent is gone is given to another
+        time.sleep(EVERY)
+    os._exit(1)
