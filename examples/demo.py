@@ -20,7 +20,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import vaca
 from vaca.evaluation.heldout import holdout_scores
-from vaca.fairness.report import headline
+from vaca.fairness.audit_page import headline
 from vaca.show.report import Question, write_report
 
 #: Fits behind the intervals, beside the first.

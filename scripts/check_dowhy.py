@@ -19,8 +19,8 @@ COUNT = 3
 
 def export(folder: Path) -> None:
     """Write the rows of each case as CSV, and all graphs and kinds to cases.json."""
-    from vaca.reproduction.checking import case
-    from vaca.reproduction.checks import CHECKS, kind_of
+    from vaca.reproduction.check_cases import case
+    from vaca.reproduction.check_study import CHECKS, kind_of
     from vaca.reproduction.experiment import Options
 
     folder.mkdir(parents=True, exist_ok=True)

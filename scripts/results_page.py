@@ -13,7 +13,7 @@ import json
 import re
 from pathlib import Path
 
-from vaca.reproduction import page as experiments_page
+from vaca.reproduction import results_page as experiments_page
 from vaca.reproduction.run import Store
 
 ROOT = Path(__file__).parents[1]

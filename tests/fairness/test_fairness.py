@@ -11,9 +11,9 @@ from sklearn.model_selection import cross_val_score
 import vaca
 from vaca import fairness
 from vaca.errors import SchemaError, VacaError
-from vaca.fairness.comparison import changed_graphs
 from vaca.fairness.decomposition import EXACT_PARTS, Part, shapley_shares
 from vaca.fairness.predictor import as_predictor
+from vaca.fairness.robustness import changed_graphs
 from vaca.scm.distributions import Bernoulli, Categorical, Normal
 
 
@@ -426,7 +426,7 @@ def test_engine_robustness(scm, training, people, outcome):
 
 
 def test_engines_that_disagree_are_said_to(scm, people):
-    from vaca.fairness.comparison import _clashes
+    from vaca.fairness.robustness import _clashes
 
     intervals = {
         ("one", "a"): (0.2, 0.3),
@@ -440,7 +440,7 @@ def test_engines_that_disagree_are_said_to(scm, people):
 
 
 def test_order_within_the_intervals_is_said():
-    from vaca.fairness.comparison import _close
+    from vaca.fairness.robustness import _close
 
     table = pd.DataFrame({"one": [0.3, 0.2], "two": [0.10, 0.11]}, index=["a", "b"])
     assert _close(table, ["a", "b"]) == ["two gives b the larger figure than a"]

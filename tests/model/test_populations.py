@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 import vaca
 from vaca.commands.app import app
 from vaca.model.populations import differences_interval
-from vaca.table.contrast import compare
+from vaca.table.contrast import contrast
 
 DO = {"t": 1}
 
@@ -25,7 +25,7 @@ def test_differences_of_populations_have_intervals(tmp_path):
     model = vaca.Composite(vaca.CausalGraph.from_edges([("t", "y")])).fit(df, refits=3)
     shown = vaca.Schema({"y": model.schema_["y"]})
     arms = [model.sample(300, do, seed=0) for do in ({}, DO)]
-    table = compare(*arms, shown, paired=True)
+    table = contrast(*arms, shown, paired=True)
     found = differences_interval(model, DO, shown, table, 300, 0)
     effect = model.effect("y", DO, n=300, seed=0)
     assert table.loc["y", "difference"] == pytest.approx(effect.value)

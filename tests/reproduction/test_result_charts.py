@@ -1,7 +1,7 @@
 """The charts of the results page draw what was scored, and their words count it."""
 
+from vaca.reproduction.comparison import Comparison
 from vaca.reproduction.result_charts import chart, glance
-from vaca.reproduction.scores import Comparison
 
 
 def cell(scm, model, mean, published, metric="int_mmd"):

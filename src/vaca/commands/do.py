@@ -71,11 +71,11 @@ def do(
         before, after = source.sample(n, seed=seed), source.sample(n, change, seed=seed)
     from vaca.model.answers import do_label
     from vaca.model.populations import differences_interval
-    from vaca.table.contrast import compare
+    from vaca.table.contrast import contrast
     from vaca.table.schema import Schema
 
     shown = Schema({name: source.schema_[name] for name in source.schema_ if name in names})
-    table = compare(before, after, shown, paired=True)
+    table = contrast(before, after, shown, paired=True)
     columns = ["as is", "under do", "difference"]
     with busy("asking the refits"):
         spread = differences_interval(source, change, shown, table, n, seed)

@@ -208,7 +208,7 @@ def _show(
     code: int,
 ) -> None:
     from vaca.reproduction.experiment import write_outputs
-    from vaca.reproduction.tables import Table, to_rich
+    from vaca.reproduction.result_tables import Table, to_rich
 
     reports = store.reports(plan)
     if plan and not reports:

@@ -13,12 +13,12 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from vaca.checks import check_count
 from vaca.engines.missing import check_missing, drop_gaps, gaps_of
 from vaca.engines.parameters import check_parameters
 from vaca.errors import NotFittedError, SchemaError, VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.answers import Effect
+from vaca.model.arguments import check_count
 from vaca.model.causal_model import CausalModel
 from vaca.model.effects import EXTRAPOLATED
 from vaca.model.intervention import Intervention

@@ -8,8 +8,8 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
-from vaca.checks import check_count, check_number, check_seed
 from vaca.errors import VacaError, shorten
+from vaca.model.arguments import check_count, check_number, check_seed
 
 #: Whole numbers: smallest and largest. A network beyond the largest was not meant.
 WHOLE = {

@@ -17,13 +17,13 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 import vaca
-from vaca.checks import check_count, check_number
 from vaca.engines.bounded import Bounded
 from vaca.engines.parameters import check_parameters
 from vaca.engines.registry import ENGINES, engine_class
 from vaca.errors import NotFittedError, VacaError, shorten
 from vaca.graph.dag import CausalGraph
 from vaca.graph.parts import check_depth
+from vaca.model.arguments import check_count, check_number
 from vaca.model.support import Overlap
 from vaca.table.atomic import recover, write_folder
 from vaca.table.column import GAP

@@ -26,7 +26,7 @@ model's place with fresh noise. A ratio of 1 is a perfect model.
 
 from __future__ import annotations
 
-from vaca.evaluation.asking import evaluate
-from vaca.evaluation.table import METRICS, Evaluation
+from vaca.evaluation.against_truth import evaluate
+from vaca.evaluation.result import METRICS, Evaluation
 
 __all__ = ["METRICS", "Evaluation", "evaluate"]

@@ -15,8 +15,8 @@ from vaca.fairness.classifiers import (
     make_classifier,
     readable_classifiers,
 )
-from vaca.fairness.comparison import engine_robustness, frontier, graph_robustness
 from vaca.fairness.result import AuditResult
+from vaca.fairness.robustness import engine_robustness, frontier, graph_robustness
 
 __all__ = [
     "CLASSIFIERS",

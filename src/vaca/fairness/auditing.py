@@ -23,7 +23,8 @@ import numpy as np
 import pandas as pd
 
 from vaca.errors import SchemaError, VacaError
-from vaca.fairness import figures
+from vaca.fairness import estimates
+from vaca.fairness.alternatives import Sensitive, read_sensitive
 from vaca.fairness.decomposition import (
     DIRECT,
     Part,
@@ -32,7 +33,6 @@ from vaca.fairness.groups import group_metrics, read_target
 from vaca.fairness.people import Inquiry
 from vaca.fairness.predictor import Predictor, as_predictor
 from vaca.fairness.result import AuditResult
-from vaca.fairness.settings import Sensitive, read_sensitive
 from vaca.model.causal_model import CausalModel
 from vaca.table.schema import as_frame
 
@@ -161,22 +161,24 @@ def audit(
     fits = [c for c in per_person.columns if c.startswith("fit:")]
     per_person = per_person.drop(columns=["row", "half", *fits])
     metric_frame = group_metrics(base >= threshold, truth, who.groups, ", ".join(who.columns))
-    by_group = figures.by_group(pairs, run, level)
+    by_group = estimates.by_group(pairs, run, level)
     result = AuditResult(
-        unfairness=float(figures.per_row(pairs, "unfairness").mean()),
-        interval=run.interval(pairs, figures.per_row(pairs, "unfairness"), level),
+        unfairness=float(estimates.per_row(pairs, "unfairness").mean()),
+        interval=run.interval(pairs, estimates.per_row(pairs, "unfairness"), level),
         covers_fit=run.fits > 1 or not model._learned,
-        flips=float(figures.per_row(pairs, "flip").mean()),
+        flips=float(estimates.per_row(pairs, "flip").mean()),
         per_person=per_person,
         by_group=by_group,
-        decomposition=figures.decomposition(pairs, run, level) if paths else None,
-        decomposition_by_group=figures.decomposition_by_group(pairs, run, level) if paths else None,
+        decomposition=estimates.decomposition(pairs, run, level) if paths else None,
+        decomposition_by_group=estimates.decomposition_by_group(pairs, run, level)
+        if paths
+        else None,
         metric_frame=metric_frame,
         twins=run.twins(pairs, frame.index, most_affected, draws),
         graph=model.graph,
         assumptions=model.assumptions(),
         caveats=_caveats(model, predictor, factual, who, base, threshold, truth, extra, run)
-        + figures.chance(pairs, draws),
+        + estimates.chance(pairs, draws),
         settings={
             "predictor": predictor.name,
             "positive": predictor.positive,

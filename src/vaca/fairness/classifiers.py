@@ -27,7 +27,7 @@ from sklearn.svm import SVC
 from sklearn.utils.validation import check_is_fitted
 
 from vaca.errors import VacaError, did_you_mean
-from vaca.fairness.settings import read_sensitive, sensitive_columns
+from vaca.fairness.alternatives import read_sensitive, sensitive_columns
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import CausalModel
 from vaca.table.schema import Schema, as_frame
@@ -163,9 +163,9 @@ class LatentFeatures(TransformerMixin, BaseEstimator):
         x = model.schema_.encode(frame)
         who = read_sensitive(model, sensitive, None, x)
         changes = []
-        for setting in who.alternatives:
-            rows = np.flatnonzero(who.differs(setting, x))
-            do = who.do(setting, {c: v[rows] for c, v in x.items()}, model.graph, model)
+        for alternative in who.alternatives:
+            rows = np.flatnonzero(who.differs(alternative, x))
+            do = who.do(alternative, {c: v[rows] for c, v in x.items()}, model.graph, model)
             given = frame[list(x)].iloc[rows]
             twins = model.counterfactual(given, do, draws=self.draws, seed=self.seed)
             after = self._plain(pd.DataFrame(twins).reset_index(drop=True))

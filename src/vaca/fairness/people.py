@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import t as student
 
+from vaca.fairness.alternatives import Alternative, Sensitive
 from vaca.fairness.decomposition import Part, predictions_needed, read_parts, shapley_shares
 from vaca.fairness.predictor import Predictor
 from vaca.fairness.result import mean_interval
-from vaca.fairness.settings import Sensitive, Setting
 from vaca.model.answers import spread_over_fits
 from vaca.model.causal_model import CausalModel
 from vaca.model.effects import fit_variance
@@ -42,7 +42,7 @@ class Inquiry:
     seed: int
     fits: int = 1
     part_draws: int | None = None
-    outside: dict[str, list[str]] = field(default_factory=dict)  # setting -> sentences
+    outside: dict[str, list[str]] = field(default_factory=dict)  # alternative -> sentences
     beyond: dict[str, int] = field(default_factory=dict)  # column -> twins outside its range
     twins_seen: int = 0
 
@@ -53,22 +53,22 @@ class Inquiry:
     def counterfactual(
         self,
         rows: np.ndarray,
-        setting: Setting,
+        alternative: Alternative,
         draws: int | None,
         seed: int,
         deal: bool = False,
     ) -> pd.DataFrame:
-        """The rows under do(S = setting), with the columns that the graph does not name.
+        """The rows under do(S = alternative), with the columns that the graph does not name.
 
         By the main fit, or with draws dealt to all fits in turn.
         """
         x = {c: v[rows] for c, v in self.x.items()}
-        do = self.who.do(setting, x, self.model.graph, self.model)
+        do = self.who.do(alternative, x, self.model.graph, self.model)
         given = self.given[list(self.x)].iloc[rows]
         answer, intervention = self.model._answered(given, do, draws, seed, deal=deal)
         # The first rows speak for all: later ones would only say it with other figures.
-        if setting.label not in self.outside:
-            self.outside[setting.label] = self.model._outside(intervention, answer)
+        if alternative.label not in self.outside:
+            self.outside[alternative.label] = self.model._outside(intervention, answer)
         repeated = np.repeat(rows, draws or 1)
         result = self.model.schema_.decode(answer, index=pd.RangeIndex(len(repeated)))
         for c in self.factual.columns:
@@ -77,7 +77,7 @@ class Inquiry:
         return result[list(self.factual.columns)]
 
     def all_pairs(self, draws: int | None, level: float) -> pd.DataFrame:
-        """One line for each person and each setting that is not the person's own."""
+        """One line for each person and each alternative that is not the person's own."""
         repeats = draws or 1
         n = len(self.base)
         step = max(1, BLOCK // repeats)
@@ -90,20 +90,20 @@ class Inquiry:
         found = []
         for start, seed in zip(starts, seeds, strict=True):
             block = np.arange(start, min(start + step, n))
-            for setting in self.who.alternatives:
-                rows = block[self.who.differs(setting, self.x)[block]]
+            for alternative in self.who.alternatives:
+                rows = block[self.who.differs(alternative, self.x)[block]]
                 if len(rows):
-                    found.append(self._pairs(rows, setting, draws, int(seed), level))
+                    found.append(self._pairs(rows, alternative, draws, int(seed), level))
         if not found:
             return pd.DataFrame()
         # People in order; for each, the alternatives in order.
         return pd.concat(found, ignore_index=True).sort_values("row", kind="stable")
 
     def _pairs(
-        self, rows: np.ndarray, setting: Setting, draws: int | None, seed: int, level: float
+        self, rows: np.ndarray, alternative: Alternative, draws: int | None, seed: int, level: float
     ) -> pd.DataFrame:
         repeats = draws or 1
-        twins = self.counterfactual(rows, setting, draws, seed)
+        twins = self.counterfactual(rows, alternative, draws, seed)
         self._note_range(twins, np.repeat(rows, repeats))
         scores = self.predictor(twins).reshape(len(rows), repeats)
         base = self.base[rows]
@@ -112,14 +112,14 @@ class Inquiry:
         low, high = np.quantile(gaps, [tail, 1 - tail], axis=1)
         fits: dict[str, np.ndarray] = {}
         if self.fits > 1:
-            fits, low, high = self._over_fits(rows, setting, repeats, seed, tail)
+            fits, low, high = self._over_fits(rows, alternative, repeats, seed, tail)
         flips = ((scores >= self.threshold) != (base >= self.threshold)[:, None]).mean(axis=1)
         gap = gaps.mean(axis=1)
         gap[np.ptp(gaps, axis=1) == 0] = gaps[np.ptp(gaps, axis=1) == 0, 0]  # no rounding of means
         table = {
             "row": rows,
             "from": self.who.groups[rows],
-            "to": setting.label,
+            "to": alternative.label,
             "factual": base,
             "counterfactual": base + gap,
             "gap": gap,
@@ -145,7 +145,7 @@ class Inquiry:
         return pd.DataFrame(table)
 
     def _over_fits(
-        self, rows: np.ndarray, setting: Setting, repeats: int, seed: int, tail: float
+        self, rows: np.ndarray, alternative: Alternative, repeats: int, seed: int, tail: float
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         """The gaps by each fit, and where a person's gap lies by all of them.
 
@@ -153,7 +153,7 @@ class Inquiry:
         main fit is among them: with as few draws as the others, it errs by chance as they do.
         """
         draws = self.fits * -(-repeats // self.fits)
-        twins = self.counterfactual(rows, setting, draws, seed, deal=True)
+        twins = self.counterfactual(rows, alternative, draws, seed, deal=True)
         scores = self.predictor(twins).reshape(len(rows), draws)
         gaps = scores - self.base[rows][:, None]
         turn = np.arange(draws) % self.fits
@@ -233,11 +233,11 @@ class Inquiry:
         ranked = pairs.assign(turns=pairs["flip"] >= 0.5)
         widest = ranked.sort_values(["turns", "unfairness"], ascending=False, kind="stable")
         widest = widest[widest["unfairness"] > 0].drop_duplicates("row").head(count)
-        settings = {s.label: s for s in self.who.alternatives}
+        alternatives = {a.label: a for a in self.who.alternatives}
         result = []
         for person in widest.to_dict("records"):
             row = np.array([person["row"]])
-            answers = self.counterfactual(row, settings[person["to"]], draws, self.seed)
+            answers = self.counterfactual(row, alternatives[person["to"]], draws, self.seed)
             # Of the draws, the one whose prediction is nearest to their average.
             typical = int(np.argmin(np.abs(self.predictor(answers) - person["counterfactual"])))
             before = self.factual.iloc[person["row"]].to_dict()

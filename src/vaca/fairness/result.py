@@ -32,7 +32,7 @@ class AuditResult:
     flips : float
         The share of people whose decision would have been the other one (on average over draws).
     per_person : DataFrame
-        For each person (index of the data) and each other setting: from, to, factual and
+        For each person (index of the data) and each alternative: from, to, factual and
         counterfactual probability, gap (counterfactual minus factual), unfairness (its size), low
         and high (of the gap, over the draws), flip (the share of draws with another decision).
     by_group : DataFrame
@@ -121,7 +121,7 @@ class AuditResult:
             More to show, each optional: `title`, `graph_robustness` (from `graph_robustness`),
             `engine_robustness` (from `engine_robustness`), `frontier` (from `frontier`).
         """
-        from vaca.fairness.report import render
+        from vaca.fairness.audit_page import render
 
         path = Path(path)
         path.write_text(render(self, **evidence), encoding="utf-8")

@@ -18,10 +18,10 @@ from typing import Any, overload
 import numpy as np
 import pandas as pd
 
-from vaca.checks import check_count, check_room, check_seed
 from vaca.errors import SchemaError, VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.answers import CounterfactualFrame, Effect, GroupEffects
+from vaca.model.arguments import check_count, check_room, check_seed
 from vaca.model.intervention import Intervention, warn_outside_support
 from vaca.table.schema import Columns, Schema, as_frame
 
@@ -267,9 +267,9 @@ class CausalModel(abc.ABC):
         >>> round(effect.value, 6)
         0.25
         """
-        from vaca.model.effects import Question, average_effect
+        from vaca.model.effects import EffectQuestion, average_effect
 
-        question = Question(
+        question = EffectQuestion(
             outcome=outcome,
             level=level,
             treatment=treatment,

@@ -43,7 +43,7 @@ GROUPS = 4
 
 
 @dataclass(frozen=True)
-class Question:
+class EffectQuestion:
     """The effect of `treatment` against `control` on an outcome, for given rows or new ones."""
 
     outcome: str
@@ -73,7 +73,7 @@ class About:
 
 def average_effect(
     model: CausalModel,
-    question: Question,
+    question: EffectQuestion,
     among: Mapping[str, Any] | str | None = None,
     by: str | Sequence[str] | None = None,
 ) -> Effect | GroupEffects:
@@ -152,7 +152,9 @@ def score(schema: Schema, outcome: str, level: Any, values: np.ndarray) -> np.nd
     return (values == schema.encode_value(outcome, level)).astype(float)
 
 
-def differences(model: CausalModel, question: Question, outside: list[str] | None) -> np.ndarray:
+def differences(
+    model: CausalModel, question: EffectQuestion, outside: list[str] | None
+) -> np.ndarray:
     """Per row: the outcome under treatment minus that under control, with the same noise.
 
     What leaves the data is told in `outside`, if it is given.
@@ -172,7 +174,7 @@ def differences(model: CausalModel, question: Question, outside: list[str] | Non
     return found if not question.draws else found.reshape(-1, question.draws).mean(axis=1)
 
 
-def _draws_needed(model: CausalModel, question: Question) -> int | None:
+def _draws_needed(model: CausalModel, question: EffectQuestion) -> int | None:
     """How many, if a point counterfactual is not the mean one: where abduction is not exact.
 
     A level that is likely to stay is not certain to: rounding each row to its likeliest level
@@ -195,7 +197,7 @@ def _draws_needed(model: CausalModel, question: Question) -> int | None:
 
 
 def _about(
-    model: CausalModel, question: Question, among: Mapping[str, Any] | str | None, by: Any
+    model: CausalModel, question: EffectQuestion, among: Mapping[str, Any] | str | None, by: Any
 ) -> About:
     if question.rows is not None:
         about = About(as_frame(question.rows))

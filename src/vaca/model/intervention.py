@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.checks import check_number
 from vaca.errors import InterventionError, SchemaError, SupportWarning, did_you_mean
 from vaca.graph.dag import CausalGraph
+from vaca.model.arguments import check_number
 from vaca.table.column import first
 from vaca.table.schema import Columns, Schema
 

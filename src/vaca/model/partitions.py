@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.checks import check_count
 from vaca.errors import VacaError
+from vaca.model.arguments import check_count
 from vaca.model.causal_model import CausalModel
 from vaca.model.streaming import (
     CHUNK,

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vaca.model.causal_model import CausalModel
 from vaca.model.effects import combined, fit_variance
-from vaca.table.contrast import compare
+from vaca.table.contrast import contrast
 from vaca.table.schema import Schema
 
 __all__ = ["differences_interval"]
@@ -37,7 +37,7 @@ def differences_interval(
     found = []
     for fit in others:
         before, after = (_rows(fit, n, arm, seed) for arm in ({}, do))
-        found.append(compare(before, after, schema, paired=True)["difference"])
+        found.append(contrast(before, after, schema, paired=True)["difference"])
     half = []
     for name, row in table.iterrows():
         members = np.array([one[name] for one in found])

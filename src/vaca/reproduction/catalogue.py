@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vaca.reproduction.checks import CHECKS
+from vaca.reproduction.check_study import CHECKS
 from vaca.reproduction.coverage import COVERAGE
 from vaca.reproduction.cross_validation import CROSS_VALIDATION
 from vaca.reproduction.default import DEFAULT

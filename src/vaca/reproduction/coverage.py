@@ -21,8 +21,8 @@ from vaca.model.intervention import Shift
 from vaca.reproduction.coverage_tables import KINDS, Kind
 from vaca.reproduction.experiment import Experiment, Options, Reports
 from vaca.reproduction.figures import Picture
+from vaca.reproduction.result_tables import Cell, Table, Tone
 from vaca.reproduction.run import Run
-from vaca.reproduction.tables import Cell, Table, Tone
 
 __all__ = ["COVERAGE", "coverage_scores"]
 

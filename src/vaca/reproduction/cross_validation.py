@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
+from vaca.reproduction.comparison import TITLES, label, score_frame, spread
 from vaca.reproduction.experiment import Experiment, Options, Reports, plan
 from vaca.reproduction.paper import PUBLISHED_MODELS
 from vaca.reproduction.recipes import RECIPES
+from vaca.reproduction.result_tables import Cell, Table
 from vaca.reproduction.run import Run
-from vaca.reproduction.scores import TITLES, label, score_frame, spread
-from vaca.reproduction.tables import Cell, Table
 from vaca.reproduction.truths import load_truth
 
 __all__ = ["CROSS_VALIDATION", "grid"]

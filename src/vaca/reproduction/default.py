@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vaca.reproduction.comparison import TITLES, label, score_frame
 from vaca.reproduction.experiment import Experiment, Options, Reports, plan
+from vaca.reproduction.result_tables import Cell, Table
 from vaca.reproduction.run import Run
-from vaca.reproduction.scores import TITLES, label, score_frame
-from vaca.reproduction.tables import Cell, Table
 from vaca.reproduction.wild import rows_of
 from vaca.scm import library as scms
 

@@ -17,8 +17,8 @@ import numpy as np
 from vaca.errors import VacaError, did_you_mean
 from vaca.evaluation import Evaluation, evaluate
 from vaca.model.causal_model import CausalModel
-from vaca.reproduction.checking import check_scores, graph_check_scores
-from vaca.reproduction.choosing import selection_scores
+from vaca.reproduction.auto_study import selection_scores
+from vaca.reproduction.check_cases import check_scores, graph_check_scores
 from vaca.reproduction.coverage import coverage_scores
 from vaca.reproduction.fairness import fairness_scores
 from vaca.reproduction.missing import missing_scores

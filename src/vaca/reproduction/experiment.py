@@ -13,8 +13,8 @@ from vaca.errors import VacaError, did_you_mean
 from vaca.reproduction.figures import Picture
 from vaca.reproduction.maker import stamped
 from vaca.reproduction.recipes import RECIPES, recipe
+from vaca.reproduction.result_tables import Table, to_csv, to_html, to_latex, to_markdown
 from vaca.reproduction.run import Run, Store
-from vaca.reproduction.tables import Table, to_csv, to_html, to_latex, to_markdown
 
 __all__ = ["Experiment", "Options", "Reports", "parse_seeds", "plan", "write_outputs"]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vaca.reproduction.scores import TITLES, label
+from vaca.reproduction.comparison import TITLES, label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,7 +78,7 @@ def lines(
     Parameters
     ----------
     frame : DataFrame
-        See `vaca.reproduction.scores.score_frame`; `x` is a numeric column of it.
+        See `vaca.reproduction.comparison.score_frame`; `x` is a numeric column of it.
     panels : sequence of (scm, metric)
         One panel each.
     floor : bool

@@ -9,13 +9,13 @@ import numpy as np
 import pandas as pd
 
 from vaca.engines.selection import choose
-from vaca.reproduction.choosing import CANDIDATES
+from vaca.reproduction.auto_study import CANDIDATES
+from vaca.reproduction.comparison import TITLES, label, score_frame, spread
 from vaca.reproduction.experiment import Experiment, Options, Reports, plan
 from vaca.reproduction.figures import Picture
 from vaca.reproduction.recipes import recipe
+from vaca.reproduction.result_tables import Cell, Table
 from vaca.reproduction.run import Run
-from vaca.reproduction.scores import TITLES, label, score_frame, spread
-from vaca.reproduction.tables import Cell, Table
 from vaca.reproduction.truths import load_truth
 from vaca.scm import library as scms
 

@@ -47,7 +47,7 @@ def maker(run: Run) -> str:
 @lru_cache(maxsize=4096)
 def _maker(scm: str, model: str, task: str, edits: tuple[str, ...], config: str) -> str:
     if task == "selection":
-        from vaca.reproduction.choosing import CANDIDATES
+        from vaca.reproduction.auto_study import CANDIDATES
 
         given = json.loads(config)
         parts = [

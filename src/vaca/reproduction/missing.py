@@ -13,8 +13,8 @@ from vaca.engines.composite import Composite
 from vaca.graph.dag import CausalGraph
 from vaca.reproduction.experiment import Experiment, Options, Reports
 from vaca.reproduction.figures import Picture
+from vaca.reproduction.result_tables import Cell, Table
 from vaca.reproduction.run import Run
-from vaca.reproduction.tables import Cell, Table
 
 __all__ = ["MISSING", "missing_scores"]
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from vaca.reproduction.comparison import label, results_table, score_frame, spread, verdict
 from vaca.reproduction.experiment import Experiment, Options, Reports, plan
-from vaca.reproduction.fairness_tables import fairness_runs, fairness_show
+from vaca.reproduction.fairness_study import fairness_runs, fairness_show
 from vaca.reproduction.figures import Picture, box, lines, pairs
 from vaca.reproduction.jacobians import jacobian_picture
+from vaca.reproduction.result_tables import Cell, Table, Tone
 from vaca.reproduction.run import Run
-from vaca.reproduction.scores import label, results_table, score_frame, spread, verdict
-from vaca.reproduction.tables import Cell, Table, Tone
 from vaca.reproduction.truths import load_truth
 
 __all__ = ["PAPER", "RESULT_MODELS", "SCMS"]

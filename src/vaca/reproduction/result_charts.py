@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from vaca.reproduction.comparison import TITLES, Comparison, label
 from vaca.reproduction.figures import Picture
-from vaca.reproduction.scores import TITLES, Comparison, label
 from vaca.show.plotting import COLOURS
 
 __all__ = ["chart", "glance"]

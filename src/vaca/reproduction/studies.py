@@ -12,11 +12,11 @@ from typing import Any
 
 import pandas as pd
 
+from vaca.reproduction.comparison import TITLES, label, score_frame, spread
 from vaca.reproduction.experiment import Experiment, Options, Reports, plan
 from vaca.reproduction.figures import Picture, bars, lines
+from vaca.reproduction.result_tables import Cell, Table
 from vaca.reproduction.run import Run
-from vaca.reproduction.scores import TITLES, label, score_frame, spread
-from vaca.reproduction.tables import Cell, Table
 from vaca.reproduction.truths import load_truth
 
 __all__ = ["STUDIES"]

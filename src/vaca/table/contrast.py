@@ -9,10 +9,10 @@ import pandas as pd
 
 from vaca.table.schema import Schema, as_frame
 
-__all__ = ["compare"]
+__all__ = ["contrast"]
 
 
-def compare(before: Any, after: Any, schema: Schema, *, paired: bool = False) -> pd.DataFrame:
+def contrast(before: Any, after: Any, schema: Schema, *, paired: bool = False) -> pd.DataFrame:
     r"""The mean of each column in two tables, and the difference with its standard error.
 
     A column with levels gives a row for each level, with its share; a binary one, of its second
@@ -37,7 +37,7 @@ def compare(before: Any, after: Any, schema: Schema, *, paired: bool = False) ->
     >>> import pandas as pd
     >>> from vaca import Column
     >>> a, b = pd.DataFrame({"x": [0.0, 2.0]}), pd.DataFrame({"x": [1.0, 3.0]})
-    >>> compare(a, b, Schema({"x": Column("continuous")}), paired=True).loc["x"].tolist()
+    >>> contrast(a, b, Schema({"x": Column("continuous")}), paired=True).loc["x"].tolist()
     [1.0, 2.0, 1.0, 0.0]
     """
     first, second = as_frame(before), as_frame(after)

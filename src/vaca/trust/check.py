@@ -22,9 +22,9 @@ from vaca.errors import VacaError
 from vaca.model.causal_model import CausalModel
 from vaca.table.schema import Columns, as_frame
 from vaca.trust import fit
+from vaca.trust.agreement import other_engine
 from vaca.trust.askable import questions
 from vaca.trust.axioms import axioms
-from vaca.trust.engines import other_engine
 from vaca.trust.graph_check import GraphCheck, check_graph
 from vaca.trust.leftover import some_rows
 from vaca.trust.verdicts import (

@@ -23,7 +23,7 @@ from vaca.show.plotting import (
 )
 from vaca.show.report.model_part import engine_words, model_part
 from vaca.show.report.question import Answered, Question, answer, default_effects, strongest
-from vaca.show.report.trust import strip
+from vaca.show.report.trust_strip import strip
 from vaca.show.report.whatif_data import as_script, moved_person, precomputed
 from vaca.show.words import effect_sentence, number, setting_words
 from vaca.table.files import complete

@@ -18,7 +18,7 @@ def per_row(pairs: pd.DataFrame, column: str) -> np.ndarray:
 
 
 def by_group(pairs: pd.DataFrame, run: Inquiry, level: float) -> pd.DataFrame:
-    """By ordered pair of settings: people, unfairness, the mean gap and changed decisions."""
+    """By ordered pair of alternatives: people, unfairness, the mean gap and changed decisions."""
     rows = {}
     for key, group in pairs.groupby(["from", "to"], sort=False):
         low, high = run.interval(group, group["unfairness"].to_numpy(), level)
@@ -52,7 +52,7 @@ def decomposition(pairs: pd.DataFrame, run: Inquiry, level: float) -> pd.DataFra
 
 
 def decomposition_by_group(pairs: pd.DataFrame, run: Inquiry, level: float) -> pd.DataFrame:
-    """By pair of settings and path: signed parts."""
+    """By pair of alternatives and path: signed parts."""
     rows = {}
     for key, group in pairs.groupby(["from", "to"], sort=True):
         for part in run.parts:

@@ -16,6 +16,7 @@ from sklearn.metrics import accuracy_score, f1_score
 from sklearn.pipeline import make_pipeline
 
 from vaca.errors import GraphError, VacaError
+from vaca.fairness.alternatives import sensitive_columns
 from vaca.fairness.auditing import audit
 from vaca.fairness.classifiers import (
     LearnerName,
@@ -24,7 +25,6 @@ from vaca.fairness.classifiers import (
     make_classifier,
     readable_classifiers,
 )
-from vaca.fairness.settings import sensitive_columns
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import CausalModel
 from vaca.table.schema import as_frame

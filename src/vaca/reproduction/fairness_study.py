@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vaca.reproduction.comparison import label, score_frame, spread
 from vaca.reproduction.experiment import Options, Reports, plan
 from vaca.reproduction.fairness import CLASSIFIERS, LEARNERS, MEASURES, PUBLISHED_FAIRNESS
+from vaca.reproduction.result_tables import Cell, Table
 from vaca.reproduction.run import Run
-from vaca.reproduction.scores import label, score_frame, spread
-from vaca.reproduction.tables import Cell, Table
 
 __all__ = ["aims_reached", "fairness_runs", "fairness_show"]
 

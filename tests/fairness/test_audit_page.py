@@ -9,7 +9,7 @@ import pytest
 
 import vaca
 from tests.browsing import DESKTOP, PHONE, look, violations
-from vaca.fairness.report import headline
+from vaca.fairness.audit_page import headline
 from vaca.scm.distributions import Bernoulli, Normal
 from vaca.show.words import number
 

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from vaca.errors import VacaError, did_you_mean
-from vaca.evaluation.questions import SIGMAS, Question, choose_nodes, interventions_on
-from vaca.evaluation.scorer import Scorer
-from vaca.evaluation.sides import Side, Space
-from vaca.evaluation.table import Evaluation, make_row, ratio_to
+from vaca.evaluation.coding import Side, Space
+from vaca.evaluation.protocol import SIGMAS, Probe, Scorer, choose_nodes, probes_of
+from vaca.evaluation.result import Evaluation, make_row, ratio_to
 from vaca.model.causal_model import CausalModel
 from vaca.table.schema import Columns
 
@@ -94,23 +93,21 @@ def evaluate(
     x = truth.simulate(u, {})
     for side in answers:
         side.abduct(x, u if side.model is truth else None)
-    questions = [
-        question for node in nodes for question in interventions_on(truth, training, node, protocol)
-    ]
+    probes = [probe for node in nodes for probe in probes_of(truth, training, node, protocol)]
     table: list[dict[str, Any]] = []
 
     # The two sides are scored with generators in the same state, so that a score differs from its
     # floor by the rows alone and not by which rows were picked.
-    picks = streams[5].integers(2**63, size=1 + len(questions))
-    chances = Scorer(protocol, rows, resamples)
-    for number, question in enumerate([None, *questions]):
-        scored = _ask(question, reference, answers, space, chances, rows, int(picks[number]))
+    picks = streams[5].integers(2**63, size=1 + len(probes))
+    scorer = Scorer(protocol, rows, resamples)
+    for number, probe in enumerate([None, *probes]):
+        scored = _ask(probe, reference, answers, space, scorer, rows, int(picks[number]))
         table += scored
-        if question is not None:
-            true_answer = truth.simulate(u, question.repeat(factuals))
-            table += _ask_counterfactual(question, true_answer, answers, space, chances)
+        if probe is not None:
+            true_answer = truth.simulate(u, probe.repeat(factuals))
+            table += _ask_counterfactual(probe, true_answer, answers, space, scorer)
     if protocol == "paper":
-        table += chances.effects(len(answers))
+        table += scorer.effects(len(answers))
     if isinstance(floor, Evaluation):
         _lend(floor, table)
     return _tidy(table, protocol)
@@ -141,7 +138,7 @@ def _check_sizes(**sizes: int) -> None:
 
 
 def _ask(
-    question: Question | None,
+    probe: Probe | None,
     reference: Side,
     answers: list[Side],
     space: Space,
@@ -149,44 +146,44 @@ def _ask(
     rows: int,
     pick: int,
 ) -> list[dict[str, Any]]:
-    """Score observational (`question` None) or interventional rows of every side."""
-    if question is None:
+    """Score observational (`probe` None) or interventional rows of every side."""
+    if probe is None:
         query, label, node, where = "observational", "", "", "without intervention"
         nodes: Sequence[str] = space.graph.nodes
         do: Columns = {}
     else:
-        query, label, node = "interventional", question.label, question.node
-        nodes, do, where = question.descendants, question.repeat(rows), f"under {label}"
+        query, label, node = "interventional", probe.label, probe.node
+        nodes, do, where = probe.descendants, probe.repeat(rows), f"under {label}"
     samples = [
         space.matrix(side.sample(rows, do), nodes, side.name, where)
         for side in (reference, *answers)
     ]
-    if question is not None:
-        scorer.remember(question, samples)
+    if probe is not None:
+        scorer.remember(probe, samples)
     scores = [
-        scorer.distribution(samples[0], sample, len(nodes), question is not None, pick)
+        scorer.distribution(samples[0], sample, len(nodes), probe is not None, pick)
         for sample in samples[1:]
     ]
     return _rows(query, label, node, scores)
 
 
 def _ask_counterfactual(
-    question: Question,
+    probe: Probe,
     true_answer: Columns,
     answers: list[Side],
     space: Space,
     scorer: Scorer,
 ) -> list[dict[str, Any]]:
-    nodes, where = question.descendants, f"in a counterfactual under {question.label}"
+    nodes, where = probe.descendants, f"in a counterfactual under {probe.label}"
     expected = space.matrix(true_answer, nodes, "the truth", where)
-    do = question.repeat(len(expected))
+    do = probe.repeat(len(expected))
     scores = [
         scorer.counterfactual(
             expected, space.matrix(side.counterfactual(do), nodes, side.name, where), len(nodes)
         )
         for side in answers
     ]
-    return _rows("counterfactual", question.label, question.node, scores)
+    return _rows("counterfactual", probe.label, probe.node, scores)
 
 
 def _rows(

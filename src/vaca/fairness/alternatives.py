@@ -19,7 +19,7 @@ MAX_ALTERNATIVES = 40
 
 
 @dataclass(frozen=True)
-class Setting:
+class Alternative:
     """Values of the sensitive columns, encoded, and how they are shown."""
 
     label: str
@@ -28,7 +28,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Sensitive:
-    """The sensitive columns, everyone's own group, and the settings people are moved to.
+    """The sensitive columns, everyone's own group, and the alternatives people are moved to.
 
     Attributes
     ----------
@@ -36,8 +36,8 @@ class Sensitive:
     nodes : tuple of str
         The nodes these columns belong to.
     groups : ndarray of str, shape (n,)
-        Each row's own setting.
-    alternatives : list of Setting
+        Each row's own alternative.
+    alternatives : list of Alternative
     mediators : tuple of str
         Every node that the sensitive ones can reach, in causal order.
     """
@@ -45,11 +45,13 @@ class Sensitive:
     columns: tuple[str, ...]
     nodes: tuple[str, ...]
     groups: np.ndarray
-    alternatives: list[Setting]
+    alternatives: list[Alternative]
     mediators: tuple[str, ...]
     caveats: list[str]
 
-    def do(self, setting: Setting, x: Columns, graph: CausalGraph, model: CausalModel) -> dict:
+    def do(
+        self, alternative: Alternative, x: Columns, graph: CausalGraph, model: CausalModel
+    ) -> dict:
         """The intervention for rows `x`; other columns of a sensitive node keep their values."""
         schema = model.schema_
         n = len(next(iter(x.values())))
@@ -57,7 +59,10 @@ class Sensitive:
         for node in self.nodes:
             values = {
                 c: schema.decode_column(
-                    c, np.full(n, setting.codes[c], dtype=x[c].dtype) if c in self.columns else x[c]
+                    c,
+                    np.full(n, alternative.codes[c], dtype=x[c].dtype)
+                    if c in self.columns
+                    else x[c],
                 )
                 for c in graph.columns(node)
             }
@@ -65,11 +70,11 @@ class Sensitive:
             result[node] = arrays if len(arrays) > 1 else next(iter(arrays.values()))
         return result
 
-    def differs(self, setting: Setting, x: Columns) -> np.ndarray:
-        """Rows (n,) whose own values are not those of the setting."""
+    def differs(self, alternative: Alternative, x: Columns) -> np.ndarray:
+        """Rows (n,) whose own values are not those of the alternative."""
         same = np.ones(len(self.groups), dtype=bool)
         for c in self.columns:
-            same &= x[c] == setting.codes[c]
+            same &= x[c] == alternative.codes[c]
         return ~same
 
 
@@ -96,7 +101,7 @@ def read_sensitive(
     alternatives: Sequence[Any] | None,
     x: Columns,
 ) -> Sensitive:
-    """Check the sensitive attribute(s) and list the settings that people are moved to."""
+    """Check the sensitive attribute(s) and list the alternatives that people are moved to."""
     graph, schema = model.graph, model.schema_
     names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
     if not names:
@@ -106,12 +111,12 @@ def read_sensitive(
     below = set(graph.descendants(*nodes))
     caveats: list[str] = []
     if alternatives is not None:
-        settings = _given(model, columns, alternatives)
+        found = _given(model, columns, alternatives)
     else:
-        settings = _observed(model, columns, x, caveats)
-    if len(settings) > MAX_ALTERNATIVES:
+        found = _observed(model, columns, x, caveats)
+    if len(found) > MAX_ALTERNATIVES:
         raise VacaError(
-            f"{', '.join(columns)} take(s) {len(settings)} settings together; more than "
+            f"{', '.join(columns)}: {len(found)} combinations of values; more than "
             f"{MAX_ALTERNATIVES} cannot be read. Name those of interest with alternatives=[...]"
         )
     numeric = [c for c in columns if not schema[c].discrete]
@@ -126,7 +131,7 @@ def read_sensitive(
         else np.array(["as observed"] * n, dtype=object)
     )
     mediators = tuple(node for node in graph.order if node in below)
-    return Sensitive(tuple(columns), nodes, groups, settings, mediators, caveats)
+    return Sensitive(tuple(columns), nodes, groups, found, mediators, caveats)
 
 
 def _decoded(model: CausalModel, column: str, x: Columns) -> list[Any]:
@@ -134,14 +139,16 @@ def _decoded(model: CausalModel, column: str, x: Columns) -> list[Any]:
     return levels.take(x[column]).tolist()
 
 
-def _setting(model: CausalModel, values: Mapping[str, Any]) -> Setting:
+def _alternative(model: CausalModel, values: Mapping[str, Any]) -> Alternative:
     many = len(values) > 1
     codes = {c: model.schema_.encode_value(c, v) for c, v in values.items()}
     label = ", ".join(f"{c} = {v}" if many else str(v) for c, v in values.items())
-    return Setting(label, codes)
+    return Alternative(label, codes)
 
 
-def _given(model: CausalModel, columns: list[str], alternatives: Sequence[Any]) -> list[Setting]:
+def _given(
+    model: CausalModel, columns: list[str], alternatives: Sequence[Any]
+) -> list[Alternative]:
     if isinstance(alternatives, str) or not isinstance(alternatives, Sequence | np.ndarray):
         raise VacaError(
             "alternatives is a list of values, like ['female', 'male'], or for several attributes "
@@ -154,7 +161,7 @@ def _given(model: CausalModel, columns: list[str], alternatives: Sequence[Any]) 
             raise VacaError(
                 f"an alternative must give a value for each of {columns}; got {given!r}"
             )
-        found.append(_setting(model, {c: values[c] for c in columns}))
+        found.append(_alternative(model, {c: values[c] for c in columns}))
     if not found:
         raise VacaError("alternatives is empty; name at least one value to change to")
     return found
@@ -162,7 +169,7 @@ def _given(model: CausalModel, columns: list[str], alternatives: Sequence[Any]) 
 
 def _observed(
     model: CausalModel, columns: list[str], x: Columns, caveats: list[str]
-) -> list[Setting]:
+) -> list[Alternative]:
     schema = model.schema_
     for c in columns:
         if not schema[c].discrete:
@@ -184,6 +191,6 @@ def _observed(
         )
         codes = pd.DataFrame({columns[0]: range(len(schema.levels(columns[0])))})
     return [
-        _setting(model, {c: schema.levels(c)[int(row[c])] for c in columns})
+        _alternative(model, {c: schema.levels(c)[int(row[c])] for c in columns})
         for row in codes.to_dict("records")
     ]

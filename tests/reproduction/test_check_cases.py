@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 import vaca
-from vaca.reproduction.checking import contradicted, graph_check_scores, harm, wrong_edit
-from vaca.reproduction.checks import CHECKS, flagged, kind_of, told
+from vaca.reproduction.check_cases import contradicted, graph_check_scores, harm, wrong_edit
+from vaca.reproduction.check_study import CHECKS, flagged, kind_of, told
 from vaca.reproduction.experiment import Options
 from vaca.reproduction.recipes import edit_graph
 from vaca.reproduction.truths import load_truth

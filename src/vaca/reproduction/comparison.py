@@ -15,7 +15,7 @@ import pandas as pd
 
 from vaca.evaluation import METRICS
 from vaca.reproduction.recipes import RECIPES, recipe
-from vaca.reproduction.tables import Cell, Table, Tone, number
+from vaca.reproduction.result_tables import Cell, Table, Tone, number
 
 __all__ = [
     "TITLES",

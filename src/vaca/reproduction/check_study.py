@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from vaca.reproduction.checking import wrong_edit
+from vaca.reproduction.check_cases import wrong_edit
 from vaca.reproduction.experiment import Experiment, Options, Reports
 from vaca.reproduction.figures import Picture
+from vaca.reproduction.result_tables import Cell, Table
 from vaca.reproduction.run import Run
-from vaca.reproduction.tables import Cell, Table
 from vaca.reproduction.truths import load_truth
 from vaca.scm import library as scms
 

@@ -12,18 +12,18 @@ import pytest
 from vaca.commands.app import run as vaca
 from vaca.errors import VacaError
 from vaca.evaluation import METRICS
-from vaca.reproduction import page
+from vaca.reproduction import results_page
+from vaca.reproduction.auto_study import CANDIDATES
 from vaca.reproduction.catalogue import EXPERIMENTS
-from vaca.reproduction.choosing import CANDIDATES
+from vaca.reproduction.comparison import best_published, compare, published, results_table
 from vaca.reproduction.experiment import Options, parse_seeds, write_outputs
 from vaca.reproduction.fairness import CLASSIFIERS, LEARNERS, MEASURES, split
-from vaca.reproduction.fairness_tables import aims_reached
+from vaca.reproduction.fairness_study import aims_reached
 from vaca.reproduction.figures import Picture
 from vaca.reproduction.paper import RESULT_MODELS, SCMS
+from vaca.reproduction.result_tables import Cell, Table, to_csv, to_html, to_latex, to_markdown
 from vaca.reproduction.run import Run, Store
-from vaca.reproduction.scores import best_published, compare, published, results_table
 from vaca.reproduction.studies import edits_of
-from vaca.reproduction.tables import Cell, Table, to_csv, to_html, to_latex, to_markdown
 from vaca.reproduction.truths import load_truth
 
 
@@ -270,21 +270,21 @@ def test_bad_seeds(text):
 
 def test_page_of_made_up_reports(tmp_path):
     store = Store(tmp_path)
-    assert page.accuracy(store) == page.summary(store) == ""
+    assert results_page.accuracy(store) == results_page.summary(store) == ""
     runs = EXPERIMENTS["table-results"].runs(Options(seeds=(0, 1), scms=SCMS[:3]))
     for run in runs + EXPERIMENTS["depth"].runs(Options(seeds=(0,), models=("composite",))):
         report = made_up(run)
         store.write(run, {k: v for k, v in report.items() if k != "run"})
     quick = EXPERIMENTS["table-results"].runs(Options(quick=True))[0]
     store.write(quick, {k: v for k, v in made_up(quick).items() if k != "run"})
-    text = page.accuracy(store)
+    text = results_page.accuracy(store)
     assert f"{len(runs)} runs, 2 seeds for each cell" in text  # the quick run does not count
     assert "Worse than published" in text
     assert "images/results/depth.png" in text
     assert "No run is stored for: triangle-lin" in text
-    names = [picture.name for picture in page.pictures(store)]
+    names = [picture.name for picture in results_page.pictures(store)]
     assert names == ["results-int-mmd", "results-cf-mse", "depth"]
-    assert "| VACA (default) |" in page.summary(store)
+    assert "| VACA (default) |" in results_page.summary(store)
 
 
 # ---------------------------------------------------------------------- the command

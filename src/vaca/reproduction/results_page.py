@@ -11,14 +11,7 @@ import numpy as np
 
 from vaca.evaluation import METRICS
 from vaca.reproduction.catalogue import EXPERIMENTS
-from vaca.reproduction.experiment import Experiment, Options, Reports
-from vaca.reproduction.fairness_tables import aims_reached, fairness_runs
-from vaca.reproduction.figures import Picture
-from vaca.reproduction.maker import stamped
-from vaca.reproduction.paper import PAPER, RESULT_MODELS, SCMS
-from vaca.reproduction.result_charts import glance
-from vaca.reproduction.run import Run, Store
-from vaca.reproduction.scores import (
+from vaca.reproduction.comparison import (
     NOT_COMPARABLE,
     TITLES,
     Comparison,
@@ -27,7 +20,14 @@ from vaca.reproduction.scores import (
     results_table,
     score_frame,
 )
-from vaca.reproduction.tables import Cell, Table, number, to_markdown
+from vaca.reproduction.experiment import Experiment, Options, Reports
+from vaca.reproduction.fairness_study import aims_reached, fairness_runs
+from vaca.reproduction.figures import Picture
+from vaca.reproduction.maker import stamped
+from vaca.reproduction.paper import PAPER, RESULT_MODELS, SCMS
+from vaca.reproduction.result_charts import glance
+from vaca.reproduction.result_tables import Cell, Table, number, to_markdown
+from vaca.reproduction.run import Run, Store
 
 __all__ = ["accuracy", "paper_page", "pictures", "summary"]
 

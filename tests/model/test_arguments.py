@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 import vaca
-from vaca.checks import check_count, check_number, check_room, check_seed
 from vaca.engines.registry import engine_class
 from vaca.errors import InterventionError, VacaError
+from vaca.model.arguments import check_count, check_number, check_room, check_seed
 
 SCM = vaca.scms.load("triangle-lin")
 ROWS = SCM.sample(12, seed=0)
