@@ -20,6 +20,7 @@ PACKAGE = Path(__file__).parents[1] / "src" / "vaca"
 LAYERS: list[tuple[str, ...]] = [
     ("errors",),
     ("workers",),
+    ("atomic",),
     ("graph",),
     ("table",),
     ("model",),

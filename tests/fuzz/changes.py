@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Sequence
 from typing import Any
 
 NUMBERS = (0, -1, 1, 2, 3.5, 1e300, -1e300, 10**9, 10**12, 10**40, 2**63, float("nan"))
@@ -31,10 +32,19 @@ PIECES = (
     b"#", b";", b"$", b"nan", b"1e999", b"-0", b"\xef\xbb\xbf", b"\xff\xfe", b"9" * 50, b"[" * 60,
 )  # fmt: skip
 
+TOML = (
+    "0", "-1", "1", "2", "3.5", "1e300", "inf", "nan", "-nan", "9" * 30, "9" * 5_000, "1e9999",
+    "true", "false", '""', '"x"', "\'a\'", '"\\u0000"', '"\\U0010ffff"', '"../../etc/passwd"',
+    "[]", "[[]]", "[1, 2]", '["f", "m"]', '["a", "a"]', "[nan, nan]", "[1, true]", "[[1], [2]]",
+    "{}", "{a = 1}", "2020-01-01", "2020-13-45", "25:00:00", "[" * 60 + "]" * 60, "0xff", "1_0",
+    "{a = " * 60 + "1" + "}" * 60, '"continuous"', '"count"', '"binary"', '"ordinal"', '"auto"',
+    '"flow"', '"vaca"', '"composite"', '"cuda:99"', '"model"', "a", "=", "\ud800",
+)  # fmt: skip
+
 
 def bytes_changed(data: bytes, rng: random.Random) -> bytes:
     """One to four places flipped, cut, doubled or filled with signs that readers look for."""
-    for _ in range(rng.randint(1, 4)):
+    for _ in range(rng.choice([1, 1, 1, 2, 4])):
         size = len(data)
         a, b = sorted((rng.randint(0, size), rng.randint(0, size)))
         what = rng.randrange(7)
@@ -56,6 +66,20 @@ def bytes_changed(data: bytes, rng: random.Random) -> bytes:
     return data
 
 
+def settings_changed(text: str, keys: Sequence[str], rng: random.Random) -> bytes:
+    """The same TOML with values of any kind at one to three keys, known, new or repeated."""
+    lines = text.splitlines()
+    for _ in range(rng.randint(1, 3)):
+        where = rng.randrange(len(lines))
+        key = rng.choice([*keys, lines[where].partition("=")[0].strip() or "x"])
+        made = f"{key} = {rng.choice(TOML)}"
+        if "=" in lines[where] and rng.random() < 0.7:
+            lines[where] = made
+        else:
+            lines.insert(where, rng.choice([made, f"[{key}]", f"[[{key}]]", f'"{key}"."y" = 1']))
+    return "\n".join(lines).encode("utf-8", "surrogatepass")
+
+
 def json_changed(value: Any, rng: random.Random) -> Any:
     """The same JSON with one to three places set, removed, renamed, doubled or swapped."""
     value = json.loads(json.dumps(value))
@@ -75,6 +99,18 @@ def json_changed(value: Any, rng: random.Random) -> Any:
             parent.insert(rng.randint(0, len(parent)), parent[key])
             rng.shuffle(parent)
     return value
+
+
+def shuffled(value: Any, rng: random.Random) -> Any:
+    """The same JSON with the keys of one or of all objects in another order."""
+    if isinstance(value, list):
+        return [shuffled(inner, rng) for inner in value]
+    if not isinstance(value, dict):
+        return value
+    items = [(key, shuffled(inner, rng)) for key, inner in value.items()]
+    if rng.random() < 0.5:
+        rng.shuffle(items)
+    return dict(items)
 
 
 def _near(value: Any, rng: random.Random) -> Any:

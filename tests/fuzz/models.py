@@ -18,6 +18,8 @@ import vaca
 from vaca.engines.persistence import _seal
 from vaca.engines.registry import ENGINES, engine_class
 
+#: The one folder that a case may write to.
+PLACE = Path(tempfile.mkdtemp(prefix="vaca-fuzz-"))
 GRAPH = vaca.CausalGraph.from_edges([("sex", "visits"), ("sex", "income"), ("visits", "income")])
 #: What makes a fit short, for the engines that have it.
 QUICK = {"steps": 6, "epochs": 2, "polish_steps": 0, "members": 2, "width": 4}
@@ -34,7 +36,7 @@ def table(n: int = 60) -> pd.DataFrame:
 
 
 @functools.cache
-def fitted(name: str) -> Any:
+def fitted(name: str, seed: int = 0) -> Any:
     """A fitted engine of that class."""
     family: Any = engine_class(name)
     known = family(GRAPH).get_params(deep=False)
@@ -43,14 +45,14 @@ def fitted(name: str) -> Any:
         settings |= {"engine": "AdditiveNoise", "jobs": 1}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return family(GRAPH, **settings).fit(table(), progress=False)
+        return family(GRAPH, seed=seed, **settings).fit(table(), progress=False)
 
 
 @functools.cache
-def saved(name: str) -> dict[str, bytes]:
+def saved(name: str, seed: int = 0) -> dict[str, bytes]:
     """The files of that engine's saved model."""
     folder = Path(tempfile.mkdtemp()) / "model"
-    fitted(name).save(folder)
+    fitted(name, seed).save(folder)
     files = {file: (folder / file).read_bytes() for file in FILES}
     shutil.rmtree(folder.parent)
     return files

@@ -4,9 +4,9 @@ A case is a reader and a number; the same two give the same case again:
 
     python -m tests.fuzz.run --reader graph --case 1234
 
-A case fails if it raises anything but a `VacaError`, takes more than 5 s or 1 GiB more than before,
-answers differently from the unchanged model, or tries to run a program, open a connection, or write
-outside its folder (an audit hook looks).
+A case fails if it raises anything but a `VacaError`, takes more than 5 s of processor time or 1 GiB
+more than before, answers differently from the unchanged model, or tries to run a program, open a
+connection, or write outside its folder (an audit hook looks).
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ import json
 import os
 import random
 import resource
+import signal
 import sys
 import time
 import warnings
-from contextlib import suppress
+from collections.abc import Iterable
+from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from vaca.errors import VacaError
 
@@ -33,62 +35,134 @@ FORBIDDEN = (
     "socket.connect", "socket.bind", "pickle.find_class", "ctypes.dlopen", "webbrowser.open",
 )  # fmt: skip
 
+#: Who makes code of their own text: named tuples, dataclasses, decorators.
+MAKERS = (
+    "_frozen_importlib", "collections", "dataclasses", "importlib", "networkx", "numpy", "scipy",
+    "sklearn",
+)  # fmt: skip
+
 _watched = [False]
 _seen: list[str] = []
+_hooked: list[bool] = []
+
+
+def watch() -> None:
+    """Look at what this process does, from now on: a hook cannot be taken off again."""
+    if not _hooked:
+        sys.addaudithook(_hook)
+        _hooked.append(True)
 
 
 def _hook(event: str, arguments: Any) -> None:
     if not _watched[0]:
         return
-    if event in FORBIDDEN or (event in ("exec", "compile") and not _is_own(event, arguments)):
-        _seen.append(event)
+    if event == "exec":
+        caller = str(sys._getframe(1).f_globals.get("__name__"))
+        if not _is_own(arguments[0], caller):
+            _seen.append(f"{event} {str(arguments[0])[:200]} by {caller}")
+    elif event in FORBIDDEN:
+        _seen.append(f"{event} {str(arguments[:2])[:200]}")
     elif event == "open" and len(arguments) > 1 and isinstance(arguments[1], str):
-        from tests.fuzz.readers import PLACE
+        from tests.fuzz.models import PLACE
 
         inside = isinstance(arguments[0], int) or str(arguments[0]).startswith(str(PLACE))
         if any(letter in arguments[1] for letter in "wax+") and not inside:
             _seen.append(f"open {arguments[0]} to write")
 
 
-def _is_own(event: str, arguments: Any) -> bool:
-    # Python itself compiles and runs modules that are imported late, and dataclasses, named tuples.
-    name = getattr(arguments[0], "co_filename", "") if event == "exec" else str(arguments[1])
-    return name.endswith((".py", ".pyc")) or name.startswith("<") or not name
+def _is_own(code: Any, caller: str) -> bool:
+    """Whether code is run as libraries do for themselves: a module imported late, a class made."""
+    if str(getattr(code, "co_filename", "")).endswith((".py", ".pyc", "<frozen>")):
+        return True
+    return caller.partition(".")[0] in MAKERS
 
 
-def one(reader: str, case: int) -> str | None:
-    """Run a case: None if all is well, else what went wrong."""
+class _TooLongError(BaseException):
+    """Not an `Exception`, or a reader that takes all of those for damage would swallow it."""
+
+
+def _too_long(number: int, frame: Any) -> None:
+    raise _TooLongError
+
+
+class Outcome(NamedTuple):
+    """How a case ended: what went wrong, if anything; whether the input was refused; its cost."""
+
+    problem: str | None
+    refused: bool
+    seconds: float
+    grown: int
+
+
+def one(reader: str, case: int) -> Outcome:
+    """Run a case."""
     from tests.fuzz.readers import READERS
 
     rng = random.Random(f"{reader} {case}")
-    start, before = time.process_time(), _peak()
-    problem = None
+    problem, refused = None, False
     _seen.clear()
+    before, start = _peak(new=True), time.process_time()
+    old = signal.signal(signal.SIGPROF, _too_long)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     _watched[0] = True
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             READERS[reader](rng)
     except VacaError:
-        pass
+        refused = True
+    except _TooLongError:
+        problem = f"took more than {SECONDS} s"
+    except KeyboardInterrupt:
+        raise
     except BaseException as error:
-        if isinstance(error, KeyboardInterrupt):
-            raise
         problem = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
     finally:
         _watched[0] = False
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, old)
     seconds, grown = time.process_time() - start, _peak() - before
     if _seen:
-        return f"did {_seen[0]}"
-    if problem is None and seconds > SECONDS:
-        return f"took {seconds:.1f} s"
-    if problem is None and grown > BYTES:
-        return f"took {grown / 2**20:.0f} MiB"
-    return problem
+        problem = f"did {_seen[0]}"
+    elif problem is None and grown > BYTES:
+        problem = f"took {grown / 2**20:.0f} MiB"
+    return Outcome(problem, refused, seconds, grown)
 
 
-def _peak() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+def _peak(new: bool = False) -> int:
+    """Bytes: the most that this process has had, or with `new` the most from now on."""
+    try:
+        if new:
+            Path("/proc/self/clear_refs").write_text("5")
+        status = Path("/proc/self/status").read_text()
+        return 1024 * int(status.partition("VmHWM:")[2].split()[0])
+    except (OSError, IndexError, ValueError):  # not Linux
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def _many(reader: str, cases: Iterable[int], end: float | None) -> dict[str, Any]:
+    """Run cases until they or the time are over; give what came of them."""
+    found: dict[str, Any] = {"cases": 0, "read": 0, "refused": 0, "failed": []}
+    longest, most = 0.0, 0
+    for case in cases:
+        if end is not None and time.monotonic() > end:
+            break
+        outcome = one(reader, case)
+        found["cases"] += 1
+        if outcome.problem:
+            found["failed"].append({"case": case, "problem": outcome.problem})
+            print(f"{reader} {case}: {outcome.problem}", flush=True)
+        else:
+            found["refused" if outcome.refused else "read"] += 1
+        longest, most = max(longest, outcome.seconds), max(most, outcome.grown)
+    return {**found, "longest_seconds": round(longest, 2), "most_MiB": most // 2**20}
+
+
+def _keep(path: Path, found: dict[str, dict[str, Any]]) -> None:
+    """Add these readers to a file of figures, in place of what it says of them."""
+    old = json.loads(path.read_text())["readers"] if path.exists() else {}
+    told = {"date": f"{datetime.now(timezone.utc):%Y-%m-%d}", "readers": {**old, **found}}
+    path.write_text(json.dumps(told, indent=1) + "\n")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -104,38 +178,20 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, help="a JSON file for the figures")
     given = parser.parse_args(arguments)
     names = given.reader or list(READERS)
-    if given.case is not None:
-        print(one(names[0], given.case) or "well")
-        return 0
-    sys.addaudithook(_hook)
+    watch()
     found: dict[str, dict[str, Any]] = {}
     for name in names:
-        with suppress(VacaError):
-            prepare(name)
-        start, longest, failed, case = time.monotonic(), 0.0, [], given.first
-        share = given.seconds / len(names)
-        while (
-            case < given.first + given.cases
-            if given.cases is not None
-            else time.monotonic() - start < share
-        ):
-            before = time.process_time()
-            problem = one(name, case)
-            longest = max(longest, time.process_time() - before)
-            if problem:
-                failed.append({"case": case, "problem": problem})
-                print(f"{name} {case}: {problem}", flush=True)
-            case += 1
-        found[name] = {
-            "cases": case - given.first,
-            "failed": failed,
-            "longest_seconds": round(longest, 3),
-            "peak_MiB": _peak() // 2**20,
-        }
+        prepare(name)
+        if given.case is not None:
+            print(one(name, given.case))
+            continue
+        end = time.monotonic() + given.seconds / len(names)
+        cases = range(given.first, given.first + (given.cases or 10**9))
+        found[name] = _many(name, cases, None if given.cases else end)
         line = {k: len(v) if k == "failed" else v for k, v in found[name].items()}
         print(name, line, flush=True)
         if given.out:
-            given.out.write_text(json.dumps({"first": given.first, "readers": found}, indent=1))
+            _keep(given.out, found)
     remove_place()
     return min(1, sum(len(entry["failed"]) for entry in found.values()))
 

@@ -157,7 +157,10 @@ def audit(
     if frontier:
         evidence["frontier"] = _frontier(source, table, sensitive, target, learner, options)
     if people is not None:
-        result.per_person.to_csv(people, index_label="person")
+        from vaca.atomic import complete
+
+        with complete(people) as part:
+            result.per_person.to_csv(part, index_label="person")
         note(f"wrote {len(result.per_person):,} lines to {people}")
     if out is not None:
         result.to_html(out, **evidence)

@@ -20,7 +20,7 @@ from vaca.commands.fit_options import (
 )
 from vaca.commands.init import DataArgument
 from vaca.engines.registry import engine_class, engine_names
-from vaca.errors import VacaError, did_you_mean
+from vaca.errors import VacaError, did_you_mean, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -233,7 +233,7 @@ def _check_setting(engine: str, key: str, value: Any, default: Any) -> None:
     if isinstance(value, bool) != isinstance(default, bool) or not isinstance(value, type(default)):
         raise VacaError(
             f"[settings]: {key} of {engine} is of type {type(default).__name__}, such as "
-            f"{default!r}; got {value!r}"
+            f"{default!r}; got {shorten(value)}"
         )
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vaca.commands.common import check_folder
 from vaca.engines.registry import named_by
-from vaca.errors import VacaError, did_you_mean
+from vaca.errors import VacaError, did_you_mean, shorten
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +92,7 @@ def _check_option(config: Path, name: str, value: Any, option: Setting) -> None:
     if value is None and option.default is None:
         return
     if isinstance(value, bool) or not isinstance(value, option.kind) or not option.fits(value):
-        raise VacaError(f"{config}: {name} is {option.text}; got {value!r}")
+        raise VacaError(f"{config}: {name} is {option.text}; got {shorten(value)}")
 
 
 def target_folder(out: Path, force: bool) -> Path:

@@ -17,6 +17,7 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 import vaca
+from vaca.atomic import recover, write_folder
 from vaca.engines.bounded import Bounded
 from vaca.engines.parameters import check_parameters
 from vaca.engines.registry import ENGINES, engine_class
@@ -25,7 +26,6 @@ from vaca.graph.dag import CausalGraph
 from vaca.graph.parts import check_depth
 from vaca.model.arguments import check_count, check_number
 from vaca.model.support import Overlap
-from vaca.table.atomic import recover, write_folder
 from vaca.table.column import GAP
 from vaca.table.dtypes import read_dtype
 from vaca.table.schema import Column, Schema
@@ -171,9 +171,12 @@ def _read_file(path: Path, folder: int | None, name: str) -> bytes:
 
 
 def _seal(about: Mapping[str, Any], arrays: bytes) -> str:
-    """A checksum over everything that decides an answer: all of model.json, and the arrays."""
+    """A checksum over everything that decides an answer: all of model.json, and the arrays.
+
+    The order of keys counts: that of the columns is the order in which noise is drawn for them.
+    """
     rest = {key: value for key, value in about.items() if key != "sha256"}
-    text = json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+    text = json.dumps(rest, separators=(",", ":")).encode()
     return hashlib.sha256(
         hashlib.sha256(text).digest() + hashlib.sha256(arrays).digest()
     ).hexdigest()

@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vaca.atomic import work_folder
 from vaca.engines.engine import Engine, RowWeights
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
-from vaca.table.atomic import work_folder
 from vaca.table.schema import Columns, Schema
 from vaca.workers import each
 

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
+from vaca.atomic import complete
 from vaca.errors import VacaError
 
 if TYPE_CHECKING:
@@ -455,9 +456,8 @@ class _Run:
             "history": asdict(self.history),
         }
         path.parent.mkdir(parents=True, exist_ok=True)
-        part = path.with_name(f"{path.name}.{os.getpid()}.part")
-        save_file(tensors, part, metadata={"vaca_training": json.dumps(document)})
-        os.replace(part, path)
+        with complete(path) as part:
+            save_file(tensors, part, metadata={"vaca_training": json.dumps(document)})
 
     def load(self, path: Path) -> None:
         from safetensors import SafetensorError, safe_open

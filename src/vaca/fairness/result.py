@@ -121,10 +121,13 @@ class AuditResult:
             More to show, each optional: `title`, `graph_robustness` (from `graph_robustness`),
             `engine_robustness` (from `engine_robustness`), `frontier` (from `frontier`).
         """
+        from vaca.atomic import complete
         from vaca.fairness.audit_page import render
 
         path = Path(path)
-        path.write_text(render(self, **evidence), encoding="utf-8")
+        page = render(self, **evidence)
+        with complete(path) as part:
+            part.write_text(page, encoding="utf-8")
         return path
 
     def to_dict(self) -> dict[str, Any]:

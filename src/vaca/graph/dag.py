@@ -227,10 +227,16 @@ class CausalGraph:
         return plain.write(self._parts)
 
     def write(self, path: str | Path) -> None:
-        """Write to a file in the format of its ending: .txt, .dot, .gv, .gml or .json."""
+        """Write to a file in the format of its ending: .txt, .dot, .gv, .gml or .json.
+
+        A file of that name is replaced, all or nothing.
+        """
+        from vaca.atomic import complete
+
         path = Path(path)
-        writer = formats.WRITERS[formats.ending(path)]
-        path.write_text(writer(self._parts), encoding="utf-8")
+        text = formats.WRITERS[formats.ending(path)](self._parts)
+        with complete(path) as part:
+            part.write_text(text, encoding="utf-8")
 
     # ------------------------------------------------------------------ facts
 

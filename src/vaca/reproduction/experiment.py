@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vaca.atomic import complete
 from vaca.errors import VacaError, did_you_mean
 from vaca.reproduction.figures import Picture
 from vaca.reproduction.maker import stamped
@@ -153,11 +152,8 @@ def write_outputs(
     parts: list[Table | str] = []
 
     def put(file: str, content: bytes) -> None:
-        handle, temporary = tempfile.mkstemp(dir=folder, prefix=".part.")
-        with os.fdopen(handle, "wb") as out:
-            out.write(content)
-        os.chmod(temporary, 0o644)
-        os.replace(temporary, folder / file)
+        with complete(folder / file) as part:
+            part.write_bytes(content)
         files.append(folder / file)
 
     tables = [item for item in shown if isinstance(item, Table)]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from vaca.atomic import complete
 from vaca.engines.registry import engine_class
 from vaca.graph.dag import CausalGraph
 from vaca.reproduction.real_tables import RealTable, load_real, real_names
@@ -89,14 +90,16 @@ def measure(
             records.append(record)
             folder.mkdir(parents=True, exist_ok=True)
             _keep_truth(folder / TRUTHS, name)
-            path.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+            with complete(path) as part:
+                part.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
             say(f"{name}, {method}: {seconds:.0f} CPU s")
 
 
 def _keep_truth(path: Path, name: str) -> None:
     truths = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     truths[name] = load_real(name).truth
-    path.write_text(json.dumps(truths, indent=1) + "\n", encoding="utf-8")
+    with complete(path) as part:
+        part.write_text(json.dumps(truths, indent=1) + "\n", encoding="utf-8")
 
 
 def _read(path: Path) -> list[dict[str, Any]]:

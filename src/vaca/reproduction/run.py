@@ -7,12 +7,12 @@ import hashlib
 import json
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from vaca.atomic import complete
 from vaca.errors import VacaError, did_you_mean
 
 __all__ = ["Run", "Store"]
@@ -169,17 +169,10 @@ class Store:
         # One line for a list of plain values: shorter files that read better.
         text = re.sub(r"\[\s+([^\[\]{}]*?)\s+\]", lambda m: f"[{_one_line(m[1])}]", text)
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-            os.chmod(temporary, 0o644)  # mkstemp makes files that only their owner may read
-            os.replace(temporary, path)
-        except BaseException:
-            Path(temporary).unlink(missing_ok=True)
-            raise
+        with complete(path) as part, part.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
 
     def read(self, run: Run) -> dict[str, Any]:
         """The report of a finished run."""

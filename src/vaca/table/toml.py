@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from vaca.errors import SchemaError, VacaError, did_you_mean
+from vaca.errors import SchemaError, VacaError, did_you_mean, shorten
 from vaca.table.schema import KINDS, Column, Kind, Schema
 
 if sys.version_info >= (3, 11):
@@ -41,8 +41,12 @@ def read_toml(path: str | Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError:
         raise VacaError(f"{path}: not UTF-8 text; save it as UTF-8") from None
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        raise VacaError(f"{path}: not TOML that can be read: nested too deeply") from None
+    except ValueError as error:  # also numbers of thousands of digits
         raise VacaError(f"{path}: not TOML: {error}") from None
+    except OSError as error:
+        raise VacaError(f"{path}: {error.strerror or error}") from None
 
 
 def read_schema(path: str | Path) -> dict[str, Kind | Column]:
@@ -70,7 +74,7 @@ def read_schema(path: str | Path) -> dict[str, Kind | Column]:
                 )
         kind = given.get("kind")
         if kind not in KINDS:
-            problem = f"unknown kind {kind!r}" if "kind" in given else "the kind is missing"
+            problem = f"unknown kind {shorten(kind)}" if "kind" in given else "the kind is missing"
             raise SchemaError(f"{path}, column {name!r}: {problem}; {did_you_mean(kind, KINDS)}")
         levels = given.get("levels")
         if levels is None:

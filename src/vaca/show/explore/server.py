@@ -200,6 +200,7 @@ def serve(session: Session, host: str = "127.0.0.1", port: int = 0, *, started: 
     config = uvicorn.Config(
         make_app(session, token, hosts),
         log_config=None,
+        log_level="critical",  # a stranger's bad request is no news for the terminal
         access_log=False,
         server_header=False,
         limit_concurrency=64,

@@ -1,0 +1,60 @@
+"""Every writer replaces a file at once or leaves it alone."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import vaca
+from vaca import atomic
+from vaca.errors import VacaError
+from vaca.table.files import write_table
+
+GRAPH = vaca.CausalGraph.from_edges([("a", "b")])
+
+
+def _store(path: Path) -> None:
+    from vaca.reproduction.run import Store
+
+    Store._place(path, {"a": [1, 2]})
+
+
+WRITERS = {
+    **dict.fromkeys(("g.txt", "g.dot", "g.gv", "g.gml", "g.json"), GRAPH.write),
+    **{
+        ending: functools.partial(write_table, pd.DataFrame({"a": [1]}))
+        for ending in ("t.csv", "t.parquet", "t.feather")
+    },
+    "report.json": _store,
+    "audit.html": lambda path: _audit().to_html(path),
+}
+
+
+def _audit():
+    from vaca.fairness import audit
+
+    scm = vaca.scms.load("loan")
+    rows = scm.sample(40, seed=0)
+    return audit(scm, lambda frame: frame["income"] > 0, rows, sensitive="gender")
+
+
+@pytest.mark.parametrize("name", WRITERS)
+def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"old")
+
+    def full(*given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(atomic.os, "replace", full)
+    with pytest.raises(VacaError, match="No space left on device; nothing was changed"):
+        WRITERS[name](path)
+    assert path.read_bytes() == b"old"
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+    monkeypatch.undo()
+    WRITERS[name](path)
+    assert path.read_bytes() != b"old"
+    assert [p.name for p in tmp_path.iterdir()] == [name]
