@@ -19,7 +19,6 @@ PACKAGE = Path(__file__).parents[1] / "src" / "vaca"
 # A room is one layer; its files may import one another as long as there is no cycle.
 LAYERS: list[tuple[str, ...]] = [
     ("errors",),
-    ("workers",),
     ("atomic",),
     ("graph",),
     ("table",),

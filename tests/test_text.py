@@ -100,19 +100,19 @@ def test_commands_show_any_name(folder, monkeypatch, capsys, command: str, termi
 
 
 def test_pictures_show_any_name(model, tmp_path) -> None:
-    from vaca.show import plotting
+    from vaca.show import plot
 
     rows = model.sample(30, seed=0)
     changed = model.sample(30, do={"level": "[/x]"}, seed=0)
     some = ["$\\frac{a$", "a\x1b[31mred", "level"]
     pictures = [
-        plotting.plot_graph(model.graph),
-        plotting.plot_population(rows, changed, columns=some),
-        plotting.plot_densities(rows, changed, columns=some),
-        plotting.plot_pairs(rows[some]),
+        plot.plot_graph(model.graph),
+        plot.plot_population(rows, changed, columns=some),
+        plot.plot_densities(rows, changed, columns=some),
+        plot.plot_pairs(rows[some]),
     ]
     for k, picture in enumerate(pictures):
-        assert plotting.save_picture(picture, tmp_path / f"{k}.png", dpi=30).stat().st_size > 0
+        assert plot.save_picture(picture, tmp_path / f"{k}.png", dpi=30).stat().st_size > 0
 
 
 ENVIRONMENTS = {

@@ -45,7 +45,7 @@ _MODULES = {
     "fairness": "fairness",
     "interop": "interop",
     "metrics": "evaluation.metrics",
-    "plot": "show.plotting",
+    "plot": "show.plot",
     "report": "show.report",
     "reproduction": "reproduction",
     "scm": "scm",
@@ -86,7 +86,7 @@ if TYPE_CHECKING:
     from vaca.scm import distributions as distributions
     from vaca.scm import library as scms
     from vaca.scm.structural import StructuralCausalModel as StructuralCausalModel
-    from vaca.show import plotting as plot
+    from vaca.show import plot as plot
     from vaca.show import report as report
     from vaca.table.schema import Column as Column
     from vaca.table.schema import Schema as Schema

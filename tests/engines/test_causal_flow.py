@@ -11,7 +11,7 @@ import vaca
 from vaca.engines import training
 from vaca.engines.causal_flow import CausalFlow
 from vaca.engines.columnwise import gumbel_noise, normal_between, threshold_noise
-from vaca.engines.nn.mechanisms import Head, Mechanisms
+from vaca.engines.nn.flow_network import Head, Mechanisms
 
 
 def mixed_table(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, vaca.CausalGraph]:

@@ -210,7 +210,7 @@ def check_plot(path: Path | None, force: bool) -> None:
 def draw(picture: Any, path: Path | None) -> None:
     """Write a picture, if one was asked for."""
     if path is not None:
-        from vaca.show.plotting import save_picture
+        from vaca.show.plot import save_picture
 
         note(f"drew {save_picture(picture, path)}")
 

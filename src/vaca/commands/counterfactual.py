@@ -160,7 +160,7 @@ def _plot(
 
     from vaca.errors import SupportWarning
     from vaca.model.streaming import open_factual
-    from vaca.show.plotting import plot_person, with_levels
+    from vaca.show.plot import plot_person, with_levels
 
     first = next(open_factual(model, factual).chunks(max(2000, row + 1)))
     if row >= len(first):

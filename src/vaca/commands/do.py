@@ -95,7 +95,7 @@ def do(
     if out is not None:
         write_table(after, out)
     if plot is not None:
-        from vaca.show.plotting import plot_population, with_levels
+        from vaca.show.plot import plot_population, with_levels
 
         labels = ("as is", f"do({do_label(change)})")
         tables = (with_levels(t, source.schema_) for t in (before, after))

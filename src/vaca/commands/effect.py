@@ -161,7 +161,7 @@ def effect(
     if plot is not None and hidden:
         draw((found[0].whole if by else found[0]).sensitivity().plot(), plot)
     elif plot is not None:
-        from vaca.show.plotting import plot_effects
+        from vaca.show.plot import plot_effects
 
         if by:
             groups = {

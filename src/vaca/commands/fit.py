@@ -161,7 +161,7 @@ def fit(
     fit_words.show_result(model, scores, joint, found, options)
     fit_words.show_next(model, target, data)
     if plot is not None:
-        from vaca.show.plotting import plot_history
+        from vaca.show.plot import plot_history
 
         draw(plot_history(model.history_), plot)
 

@@ -106,6 +106,6 @@ def _load(file: str) -> CausalGraph:
 
 
 def _draw(graph: CausalGraph, out: Path) -> None:
-    from vaca.show.plotting import save_picture
+    from vaca.show.plot import save_picture
 
     save_picture(graph.plot(), out, dpi=160)

@@ -89,6 +89,6 @@ def sample(
     if out is not None:
         note(f"wrote {n:,} rows to {out}")
     if plot is not None:
-        from vaca.show.plotting import plot_pairs, with_levels
+        from vaca.show.plot import plot_pairs, with_levels
 
         draw(plot_pairs(with_levels(first, source.schema_)), plot)

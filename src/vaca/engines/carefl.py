@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from vaca.engines.engine import Engine, RowWeights
-from vaca.engines.nn.mechanisms import Head, Mechanisms
+from vaca.engines.nn.flow_network import Head, Mechanisms
 from vaca.engines.training import TrainConfig, fingerprint, patience_in_epochs, train
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph

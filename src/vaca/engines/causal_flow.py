@@ -26,7 +26,7 @@ from torch import Tensor
 from vaca.engines.columnwise import ColumnwiseEngine, normal_between
 from vaca.engines.engine import RowWeights
 from vaca.engines.nn.candidates import Candidates, Chosen
-from vaca.engines.nn.mechanisms import Head, Mechanisms
+from vaca.engines.nn.flow_network import Head, Mechanisms
 from vaca.engines.training import TrainConfig, fingerprint, patience_in_epochs, train
 from vaca.graph.dag import CausalGraph
 from vaca.table.schema import Column, Columns, Kind, Schema

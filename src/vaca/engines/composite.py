@@ -39,8 +39,8 @@ from vaca.engines.mechanisms.roots import Root, Together
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import Noise
+from vaca.model.workers import each
 from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
-from vaca.workers import each
 
 __all__ = ["FAMILIES", "Composite"]
 

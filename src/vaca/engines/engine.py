@@ -23,9 +23,9 @@ from vaca.model.causal_model import CausalModel
 from vaca.model.effects import EXTRAPOLATED
 from vaca.model.intervention import Intervention
 from vaca.model.support import Comparable, Overlap
+from vaca.model.workers import each
 from vaca.table.column import LARGEST
 from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
-from vaca.workers import each
 
 if TYPE_CHECKING:
     from typing_extensions import Self

@@ -26,8 +26,8 @@ from vaca.atomic import work_folder
 from vaca.engines.engine import Engine, RowWeights
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
+from vaca.model.workers import each
 from vaca.table.schema import Columns, Schema
-from vaca.workers import each
 
 __all__ = ["Task", "fit_all"]
 

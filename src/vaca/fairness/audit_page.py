@@ -11,7 +11,7 @@ from vaca.fairness.result import AuditResult
 from vaca.graph.dag import CausalGraph
 from vaca.show.pages import picture, template
 from vaca.show.pages import render as render_page
-from vaca.show.plotting import plot_frontier, plot_gaps, plot_graph, plot_sizes, plot_waterfall
+from vaca.show.plot import plot_frontier, plot_gaps, plot_graph, plot_sizes, plot_waterfall
 from vaca.show.words import number, points
 
 _METRIC_WORDS = {

@@ -388,7 +388,7 @@ class CausalGraph:
 
     def plot(self, ax: Axes | None = None, do: Iterable[str] = ()) -> Axes:
         """Draw the graph with matplotlib; nodes in `do` are drawn cut off from their causes."""
-        from vaca.show.plotting import plot_graph
+        from vaca.show.plot import plot_graph
 
         return plot_graph(self, ax=ax, do=do)
 

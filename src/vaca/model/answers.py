@@ -305,7 +305,7 @@ class GroupEffects(pd.DataFrame):
 
     def plot(self, ax: Any = None, level: float = 0.95) -> Any:
         """The groups one above the other with their intervals, and all together below."""
-        from vaca.show.plotting import plot_effects
+        from vaca.show.plot import plot_effects
 
         return plot_effects({**self.effects, "all": self.whole}, ax=ax, level=level)
 

@@ -30,9 +30,9 @@ from vaca.model.streaming import (
     piece_seed,
     stream_counterfactuals,
 )
+from vaca.model.workers import each
 from vaca.table.files import parquet_files
 from vaca.table.writing import complete, write_table
-from vaca.workers import each
 
 __all__ = ["dask_counterfactuals", "partitioned_counterfactuals", "partitioned_samples"]
 

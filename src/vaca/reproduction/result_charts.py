@@ -7,7 +7,7 @@ from typing import Any
 
 from vaca.reproduction.comparison import TITLES, Comparison, label
 from vaca.reproduction.figures import Picture
-from vaca.show.plotting import COLOURS
+from vaca.show.plot import COLOURS
 
 __all__ = ["chart", "glance"]
 

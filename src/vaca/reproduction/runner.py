@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from vaca.errors import VacaError
+from vaca.model.workers import end_with_parent
 from vaca.reproduction.run import Run, Store
-from vaca.workers import end_with_parent
 
 __all__ = ["Outcome", "Watcher", "attempt", "run_all", "run_dask", "run_local"]
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from vaca.show.plotting.parts import COLOURS, GREY
+from vaca.show.plot.parts import COLOURS, GREY
 from vaca.show.words import number
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from vaca.engines.nn.mechanisms import Head, Mechanisms
+from vaca.engines.nn.flow_network import Head, Mechanisms
 
 __all__ = ["Candidates", "Chosen"]
 

@@ -16,7 +16,7 @@ import pandas as pd
 from vaca.errors import SupportWarning, VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import CausalModel
-from vaca.show.plotting.graph import layout
+from vaca.show.plot.graph import layout
 from vaca.show.whatif import (
     ask_person,
     ask_population,

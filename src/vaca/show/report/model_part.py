@@ -11,7 +11,7 @@ import pandas as pd
 from vaca.evaluation.heldout import holdout_scores, joint_scores
 from vaca.model.causal_model import CausalModel
 from vaca.show.pages import picture
-from vaca.show.plotting import (
+from vaca.show.plot import (
     plot_densities,
     plot_graph,
     plot_history,

@@ -14,7 +14,7 @@ from vaca.errors import SupportWarning, VacaError
 from vaca.model.answers import Effect, do_label
 from vaca.model.causal_model import CausalModel
 from vaca.show.pages import picture, render, template
-from vaca.show.plotting import (
+from vaca.show.plot import (
     plot_effects,
     plot_graph,
     plot_person,

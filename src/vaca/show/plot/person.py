@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vaca.errors import VacaError
-from vaca.show.plotting.parts import (
+from vaca.show.plot.parts import (
     COLOURS,
     PALE,
     as_written,

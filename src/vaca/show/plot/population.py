@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vaca.show.plotting.parts import (
+from vaca.show.plot.parts import (
     COLOURS,
     FAINT,
     GREY,

@@ -7,7 +7,7 @@ import signal
 import pytest
 
 import vaca
-from vaca.workers import each
+from vaca.model.workers import each
 
 TRUTH = vaca.scms.load("chain-lin")
 DATA = TRUTH.sample(200, seed=0)

@@ -6,13 +6,13 @@ differ by line style, marker or hatch as well as by colour, and the colours are 
 with any form of colour-blindness, so that the pictures also read in black and white.
 """
 
-from vaca.show.plotting.audit import plot_frontier, plot_gaps, plot_sizes, plot_waterfall
-from vaca.show.plotting.effects import effect_label, plot_effects, plot_history
-from vaca.show.plotting.graph import plot_graph
-from vaca.show.plotting.pairs import plot_pairs
-from vaca.show.plotting.parts import COLOURS, save_picture, with_levels
-from vaca.show.plotting.person import plot_person
-from vaca.show.plotting.population import plot_densities, plot_population
+from vaca.show.plot.audit import plot_frontier, plot_gaps, plot_sizes, plot_waterfall
+from vaca.show.plot.effects import effect_label, plot_effects, plot_history
+from vaca.show.plot.graph import plot_graph
+from vaca.show.plot.pairs import plot_pairs
+from vaca.show.plot.parts import COLOURS, save_picture, with_levels
+from vaca.show.plot.person import plot_person
+from vaca.show.plot.population import plot_densities, plot_population
 
 __all__ = [
     "plot_graph",

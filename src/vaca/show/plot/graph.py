@@ -13,7 +13,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Curve
 
 from vaca.model.answers import shown_value
-from vaca.show.plotting.parts import (
+from vaca.show.plot.parts import (
     COLOURS,
     GREY,
     PALE,

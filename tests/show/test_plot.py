@@ -14,7 +14,7 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 import vaca
 from vaca.errors import GraphError, VacaError
 from vaca.model.answers import CounterfactualFrame, Effect
-from vaca.show.plotting import (
+from vaca.show.plot import (
     parts,
     plot_densities,
     plot_effects,
@@ -237,7 +237,7 @@ def test_save_picture_bad_names(tmp_path):
         save_picture(plot_graph(GRAPH), tmp_path / "nowhere" / "a.png")
 
 
-def test_plotting_does_not_load_pyplot():
+def test_plot_does_not_load_pyplot():
     code = (
         "import sys, vaca\n"
         "vaca.plot.plot_graph(vaca.CausalGraph.from_edges([('a', 'b')]))\n"

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vaca.show.plotting.parts import COLOURS, GREY, HATCHES, LINES, PALE, wrap
+from vaca.show.plot.parts import COLOURS, GREY, HATCHES, LINES, PALE, wrap
 from vaca.show.words import points
 
 __all__ = ["plot_frontier", "plot_gaps", "plot_sizes", "plot_waterfall"]

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from vaca.errors import VacaError
 from vaca.model.answers import do_label
-from vaca.show.plotting.parts import (
+from vaca.show.plot.parts import (
     COLOURS,
     GREY,
     LINES,
