@@ -1,5 +1,7 @@
 """`vaca init`: what it proposes for tables as they come."""
 
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -36,14 +38,15 @@ def table(tmp_path, monkeypatch):
 def test_the_proposal_is_a_block_a_treatment_and_an_outcome(table, capsys):
     assert run(["init", "data.csv"]) == 0
     said = capsys.readouterr().out
-    graph = vaca.CausalGraph.read("graph.txt")
-    assert graph.columns("covariates") == ("age", "k = 1", "a, b -> c")
+    graph, schema = vaca.CausalGraph.read("graph.txt"), Path("schema.toml").read_text()
+    assert graph.columns("covariates") == ("age", "k = 1", "a, b -> c", "visited")
     assert graph.parents("weight") == ("any", "covariates") or set(graph.parents("weight")) == {
         "any",
         "covariates",
     }
     assert "seqn: left out, all its values are different: an identifier?" in said
-    assert "visited: left out, holds dates" in said
+    assert "Dates, counted in days: visited." in said
+    assert "# observed: 2020-01-01 to 2020-01-28 (dates, counted in days)" in schema
     assert "same: left out, it is constant" in said
     assert "Values are missing in 2 column(s): any (10), weight (3);" in said
     assert "10 of 60 rows have a gap" in said

@@ -108,7 +108,9 @@ def test_constant_column_warns() -> None:
         ([1.0, None, 3.5], r"missing values in 'c' \(1\)"),
         (["a", None, "b"], r"missing values in 'c' \(1\)"),
         ([1.0, np.inf, 3.5], "'c' has 1 infinite .* row 1"),
-        (pd.to_datetime(["2020-01-01", "2020-01-02", "2020-01-03"]), "dates or times"),
+        (["31.01.2020", "01.02.2020", "02.02.2020"], "write dates as 2020-01-31"),
+        (pd.to_datetime(["2020-01-01", "2020-01-02"], utc=True), "without a time zone"),
+        (pd.to_timedelta([1, 2, 3], unit="D"), "durations as numbers"),
         ([f"id{i}" for i in range(600)], "identifier or free text"),
     ],
 )

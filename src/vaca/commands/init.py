@@ -59,7 +59,7 @@ def init(
 
     graph.txt proposes one treatment, one outcome, and all other columns as a block of causes of
     both, for you to mend; schema.toml says what kind each column was taken for. Columns that
-    cannot be used (identifiers, dates, constants) are left out, with the reason; those with gaps
+    cannot be used (identifiers, constants) are left out, with the reason; those with gaps
     are kept.
 
     Example: vaca init data.csv --treatment treat --outcome income
@@ -151,6 +151,9 @@ def _tell(
     echo(f"{len(frame):,} rows, {len(columns)} columns to use, {len(left_out)} left out.")
     for name, why in left_out.items():
         echo(f"  {name}: left out, {why}")
+    dates = [name for name, column in columns.items() if column.dates]
+    if dates:
+        echo(f"Dates, counted in days: {', '.join(dates)}.")
     if gaps:
         touched = int(frame[list(gaps)].isna().any(axis=1).sum())
         shown = ", ".join(f"{name} ({count:,})" for name, count in list(gaps.items())[:8])

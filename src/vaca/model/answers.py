@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vaca.errors import VacaError
+from vaca.table.dtypes import as_numbers, holds_dates
 from vaca.table.words import shown_number
 
 #: At a single row a fit is also off by what it smooths away, which refits share. Rows' answers lie
@@ -62,8 +63,8 @@ class CounterfactualFrame(pd.DataFrame):
         for name in self.columns:
             values = pd.Series(self[name].array)
             numeric = pd.api.types.is_numeric_dtype(values.dtype)
-            if numeric and not pd.api.types.is_bool_dtype(values.dtype):
-                found = spread_over_fits(values.to_numpy(dtype=float), row, turn, quantiles)
+            if (numeric and not pd.api.types.is_bool_dtype(values.dtype)) or holds_dates(values):
+                found = spread_over_fits(as_numbers(values), row, turn, quantiles)
                 result.update({(name, key): column for key, column in found.items()})
             else:
                 codes, levels = pd.factorize(values, use_na_sentinel=False)

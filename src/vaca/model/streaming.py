@@ -15,7 +15,7 @@ from vaca.errors import SupportWarning, VacaError, did_you_mean
 from vaca.model.answers import CounterfactualFrame
 from vaca.model.causal_model import CausalModel
 from vaca.model.intervention import Intervention, Shift
-from vaca.table.dtypes import LARGEST_EXACT
+from vaca.table.dtypes import LARGEST_EXACT, as_numbers
 from vaca.table.files import TableReader, TableWriter
 
 __all__ = ["Streamed", "counterfactual_chunks", "sample_chunks", "stream_counterfactuals"]
@@ -244,7 +244,7 @@ def _outside(
         column = model.schema_[name]
         if column.discrete or column.low is None or column.high is None:
             continue
-        values = answer[name].to_numpy(dtype=float)
+        values = as_numbers(answer[name])
         beyond = (values < column.low) | (values > column.high)
         if beyond.any():
             tally.outside[name] = tally.outside.get(name, 0) + int(beyond.sum())

@@ -17,6 +17,7 @@ import pandas as pd
 from vaca.errors import InterventionError, SupportWarning, VacaError, did_you_mean
 from vaca.model.causal_model import CausalModel
 from vaca.model.intervention import Shift
+from vaca.table.dtypes import as_numbers
 
 __all__ = ["ask_person", "ask_population", "code_for", "describe", "filter_rows", "read_settings"]
 
@@ -43,7 +44,7 @@ def describe(model: CausalModel, data: pd.DataFrame) -> list[dict[str, Any]]:
         if column.discrete:
             about["levels"] = [str(level) for level in column.levels]
         else:
-            numbers = data[name].to_numpy(dtype=float)
+            numbers = as_numbers(data[name])
             low = float(numbers.min()) if column.low is None else column.low
             high = float(numbers.max()) if column.high is None else column.high
             whole = column.kind == "count" or bool(np.all(numbers == np.round(numbers)))

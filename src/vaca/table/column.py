@@ -10,7 +10,17 @@ import numpy as np
 import pandas as pd
 
 from vaca.errors import SchemaError, did_you_mean, shorten
-from vaca.table.dtypes import LARGEST_EXACT, dtype_range, number_array, read_dtype
+from vaca.table.dtypes import (
+    DATE,
+    LARGEST_EXACT,
+    TIME,
+    days,
+    dtype_name,
+    dtype_range,
+    holds_dates,
+    number_array,
+    read_dtype,
+)
 
 Kind = Literal["continuous", "binary", "categorical", "ordinal", "count"]
 KINDS: tuple[Kind, ...] = ("continuous", "binary", "categorical", "ordinal", "count")
@@ -77,6 +87,25 @@ class Column:
         """Whether the levels are numbers, so that a mean over them makes sense."""
         return all(isinstance(v, (int, float, np.number)) for v in self.levels)
 
+    @property
+    def dates(self) -> bool:
+        """Whether values are dates, which are encoded as days since 1970-01-01."""
+        return not self.discrete and self.dtype in (DATE, TIME)
+
+    def stored_dtype(self, series: pd.Series) -> str:
+        """The name by which to give back the dtype of a Series that is such a column."""
+        name = dtype_name(series)
+        return str(series.dtype) if self.discrete and name in (DATE, TIME) else name
+
+    def shown(self, value: float | None) -> str:
+        """A number of the column for a reader: a date if it holds dates."""
+        if value is None:
+            return ""
+        if not self.dates:
+            return f"{value:.6g}"
+        text = str(number_array(np.array([value]), self.dtype)[0]).replace("T", " ")
+        return text[:10] if self.dtype == DATE else text
+
     # ------------------------------------------------------------------ values <-> numbers
 
     def encode(self, name: str, series: pd.Series, missing: bool = False) -> np.ndarray:
@@ -89,6 +118,8 @@ class Column:
         """One value, encoded; text is also matched with levels that are numbers ("1" is 1)."""
         if self.discrete:
             return self._code(name, value)
+        if self.dates and not isinstance(value, (int, float, np.number)):
+            value = self._day(name, value)
         try:
             number = float(value)
         except (TypeError, ValueError):
@@ -108,6 +139,21 @@ class Column:
                 f"{name!r} is a count: a whole number >= 0 is needed, got {shorten(value)}"
             )
         return number
+
+    def _day(self, name: str, value: Any) -> float:
+        """A date, or a number of days as text, in days."""
+        number = _as_number(value) if isinstance(value, str) else None
+        if number is not None:
+            return number
+        try:
+            one = pd.Series([value])
+            if holds_dates(one):
+                return float(days(one)[0])
+        except (TypeError, ValueError, OverflowError):
+            pass
+        raise SchemaError(
+            f"{name!r} holds dates: one such as 2020-01-31 is needed, got {shorten(value)}"
+        )
 
     def _code(self, name: str, value: Any) -> int:
         for code, level in enumerate(self.levels):
@@ -185,12 +231,16 @@ def _encode_numbers(name: str, column: Column, series: pd.Series, missing: bool)
     if pd.api.types.is_numeric_dtype(series.dtype):
         values = series.to_numpy(dtype=float, na_value=np.nan)
     else:
-        converted = pd.to_numeric(series, errors="coerce")
+        if column.dates:
+            converted = pd.Series(days(series))
+        else:
+            converted = pd.to_numeric(series, errors="coerce")
         bad = series[converted.isna().to_numpy() & ~gaps]
         if len(bad):
             raise SchemaError(
                 f"column {name!r} is {column.kind}, but row {first(bad.index)!r} holds "
-                f"{bad.iloc[0]!r} ({len(bad)} such row(s)); a number is needed"
+                f"{bad.iloc[0]!r} ({len(bad)} such row(s)); a "
+                + ("date such as 2020-01-31 is needed" if column.dates else "number is needed")
             )
         values = converted.to_numpy(dtype=float)
     check_finite(name, values[~gaps], series.index[~gaps])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from typing import Any
 
@@ -10,6 +11,11 @@ import pandas as pd
 
 from vaca.errors import SchemaError, shorten
 
+#: What dates and times are called among dtypes: whole days, and days with a time.
+DATE, TIME = "date", "datetime"
+#: Days since 1970-01-01 of the first and the last date that can be written.
+FIRST_DAY, LAST_DAY = -719162.0, 2932896.0
+_ISO = re.compile(r"\s*\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?\s*")
 #: Up to here every whole number is a float64 of its own.
 LARGEST_EXACT = 2.0**53
 _DECIMAL = re.compile(r"decimal(128|256)\((\d{1,2}), ?(\d{1,2})\)\[pyarrow\]")
@@ -19,6 +25,8 @@ def read_dtype(name: Any) -> Any:
     """The dtype of a name that `dtype_name` gave; an error for any other text."""
     if not isinstance(name, str) or len(name) > 100:
         raise SchemaError(f"the dtype of a column is a short text; got {shorten(name)}")
+    if name in (DATE, TIME):
+        return np.dtype("datetime64[s]")
     try:
         decimal = _DECIMAL.fullmatch(name)
         if decimal:
@@ -44,6 +52,9 @@ def dtype_name(series: pd.Series) -> str:
     """A name to give back the column's dtype by, with a plain one for what has no name."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         return "ordered category" if series.dtype.ordered else "category"
+    if holds_dates(series):
+        found = days(series)
+        return DATE if np.all(found == np.floor(found), where=~np.isnan(found)) else TIME
     name = str(series.dtype)
     try:
         read_dtype(name)
@@ -54,6 +65,8 @@ def dtype_name(series: pd.Series) -> str:
 
 def dtype_range(name: str) -> tuple[float, float]:
     """The numbers that a dtype holds, whole ones as far as a float can count."""
+    if name in (DATE, TIME):
+        return FIRST_DAY, LAST_DAY
     dtype = read_dtype(name)
     bits = getattr(dtype, "numpy_dtype", dtype)  # Int64 and int64[pyarrow] are int64 inside
     if pd.api.types.is_integer_dtype(dtype):
@@ -72,6 +85,9 @@ def number_array(values: np.ndarray, name: str) -> Any:
     """Numbers in a dtype, or in a wider one if they do not fit: never another number."""
     if name == "float64":
         return values
+    if name in (DATE, TIME):
+        values = np.clip(np.floor(values + 0.5) if name == DATE else values, FIRST_DAY, LAST_DAY)
+        return np.rint(86_400 * values).astype("datetime64[s]")
     dtype = read_dtype(name)
     if pd.api.types.is_integer_dtype(dtype):
         values = np.rint(values)
@@ -90,3 +106,51 @@ def number_array(values: np.ndarray, name: str) -> Any:
         exact = [decimal.Decimal(f"{value:.{digits}f}") for value in values]
         return pd.array(exact, dtype=dtype)
     return pd.Series(values).astype(dtype).array
+
+
+# ---------------------------------------------------------------------- dates
+
+
+def holds_dates(series: pd.Series) -> bool:
+    """Whether a column holds dates: as such, or all as text such as 2020-01-31 or 2020-01-31 09:30.
+
+    >>> holds_dates(pd.Series(["2020-01-31", "2021-12-01"])), holds_dates(pd.Series(["31.1.20"]))
+    (True, False)
+    """
+    dtype = series.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind == "M":
+        return True
+    if isinstance(dtype, pd.CategoricalDtype) or not (
+        pd.api.types.is_object_dtype(dtype) or pd.api.types.is_string_dtype(dtype)
+    ):
+        return False
+    seen = series.dropna()
+    few = list(seen.iloc[:200])
+    if not few or not all(_is_date(value) for value in few):
+        return False
+    return all(_is_date(value) for value in seen.unique()) and not np.isnan(days(seen)).any()
+
+
+def _is_date(value: Any) -> bool:
+    if isinstance(value, datetime.date):
+        return getattr(value, "tzinfo", None) is None
+    return isinstance(value, str) and _ISO.fullmatch(value) is not None
+
+
+def days(series: pd.Series) -> np.ndarray:
+    """Dates as days (n,) since 1970-01-01; NaN for what is missing or no date."""
+    if not (isinstance(series.dtype, np.dtype) and series.dtype.kind == "M"):
+        series = pd.to_datetime(series, errors="coerce", format="ISO8601")
+    found = series.to_numpy().astype("datetime64[us]")
+    return np.where(np.isnat(found), np.nan, found.astype(np.int64) / 86_400e6)
+
+
+def as_numbers(series: pd.Series) -> np.ndarray:
+    """A column (n,) of numbers as floats, one of dates in days since 1970-01-01.
+
+    >>> as_numbers(pd.Series(["1970-01-02", "1970-01-11"]))
+    array([ 1., 10.])
+    """
+    if pd.api.types.is_numeric_dtype(series.dtype) or not holds_dates(series):
+        return series.to_numpy(dtype=float)
+    return days(series)

@@ -12,7 +12,7 @@ import pandas as pd
 
 from vaca.errors import SchemaError, VacaWarning, did_you_mean
 from vaca.table.column import KINDS, Column, Kind, check_finite, plain
-from vaca.table.dtypes import dtype_name
+from vaca.table.dtypes import dtype_name, holds_dates
 
 #: Whole numbers with at most this many distinct values are taken for category codes.
 FEW_VALUES = 10
@@ -23,8 +23,8 @@ MANY_LEVELS = 500
 
 _DATE = re.compile(r"\s*\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}([ T]\d{1,2}:\d{2}.*)?\s*")
 _DATES = (
-    "holds dates or times; turn it into a number (for example days since a fixed day) or a "
-    "category (year, season) first, or leave it out of the graph"
+    "holds dates or times that cannot be read; write dates as 2020-01-31 (in pandas: "
+    "pd.to_datetime, without a time zone), durations as numbers, or leave it out of the graph"
 )
 
 
@@ -32,15 +32,18 @@ def infer_column(name: str, series: pd.Series, kind: Kind | None) -> Column:
     """What a Series is taken for, or, with `kind`, is; gaps are counted, not looked at."""
     if kind is not None and kind not in KINDS:
         raise SchemaError(f"column {name!r}: unknown kind {kind!r}; {did_you_mean(kind, KINDS)}")
-    dtype, gaps = dtype_name(series), int(series.isna().sum())
+    gaps = int(series.isna().sum())
     seen = series.dropna() if gaps else series
     if len(seen) == 0:
         raise SchemaError(f"column {name!r} has no values; leave it out of the graph")
-    return replace(_look(name, seen, kind, bool(gaps)), dtype=dtype, missing=gaps)
+    found = _look(name, seen, kind, bool(gaps))
+    return replace(found, dtype=found.stored_dtype(series), missing=gaps)
 
 
 def _look(name: str, series: pd.Series, kind: Kind | None, gaps: bool) -> Column:
     dtype = series.dtype
+    if kind in (None, "continuous") and holds_dates(series):
+        return _numbers(name, series, "continuous")
     if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
         raise SchemaError(f"column {name!r} {_DATES}")
     if pd.api.types.is_bool_dtype(dtype):
@@ -114,7 +117,7 @@ def _levels(name: str, kind: Kind, levels: list[Any]) -> Column:
 
 
 def _numbers(name: str, series: pd.Series, kind: Kind) -> Column:
-    values = Column(kind).encode(name, series)
+    values = Column(kind, dtype=dtype_name(series)).encode(name, series)
     low, high = float(values.min()), float(values.max())
     if low == high:
         _warn_constant(name, low)

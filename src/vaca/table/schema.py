@@ -13,7 +13,6 @@ import pandas as pd
 from vaca.errors import SchemaError, VacaWarning, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.table.column import KINDS, Column, Kind
-from vaca.table.dtypes import dtype_name
 from vaca.table.infer import infer_column
 
 __all__ = ["KINDS", "Column", "Columns", "Kind", "Schema", "as_frame"]
@@ -61,6 +60,7 @@ class Schema(Mapping[str, Column]):
         column                                              kind
         ==================================================  =============================
         named in `kinds`                                    as given
+        dates, also as text such as 2020-01-31              continuous, in days
         bool                                                binary
         ordered pandas category                             ordinal
         other category, text: 2 levels / more               binary / categorical
@@ -103,7 +103,7 @@ class Schema(Mapping[str, Column]):
             given = kinds.get(name)
             if isinstance(given, Column):
                 gaps = int(frame[name].isna().sum())
-                columns[name] = replace(given, dtype=dtype_name(frame[name]), missing=gaps)
+                columns[name] = replace(given, dtype=given.stored_dtype(frame[name]), missing=gaps)
             else:
                 columns[name] = infer_column(str(name), frame[name], given)
         return cls(columns)
@@ -182,7 +182,7 @@ class Schema(Mapping[str, Column]):
             elif c.low is None:
                 shown = ""
             else:
-                shown = f"{c.low:.6g} to {c.high:.6g}"
+                shown = f"{c.shown(c.low)} to {c.shown(c.high)}"
             rows.append({"column": name, "kind": c.kind, "values": shown, "dtype": c.dtype})
         return pd.DataFrame(rows).set_index("column")
 

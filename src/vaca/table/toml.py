@@ -100,7 +100,10 @@ def schema_text(schema: Schema, left_out: Mapping[str, str] | None = None) -> st
         if column.discrete:
             lines.append(f"levels = [{', '.join(_value(v) for v in column.levels)}]")
         elif column.low is not None:
-            lines.append(f"# observed: {column.low:g} to {column.high:g}")
+            days = " (dates, counted in days)" if column.dates else ""
+            lines.append(
+                f"# observed: {column.shown(column.low)} to {column.shown(column.high)}{days}"
+            )
         lines.append("")
     for name, reason in (left_out or {}).items():
         lines.append(f"# {name}: left out, {reason}")

@@ -16,6 +16,7 @@ import pandas as pd
 
 from vaca.errors import SupportWarning, VacaError
 from vaca.model.causal_model import CausalModel
+from vaca.table.dtypes import as_numbers
 
 __all__ = ["axioms"]
 
@@ -84,7 +85,7 @@ def _value(column: pd.Series, model: CausalModel, node: str) -> Any:
     spec = model.schema_[model.graph.columns(node)[0]]
     if spec.discrete:
         return column.mode().iloc[0]
-    value = float(column.astype(float).quantile(0.6))
+    value = float(np.quantile(as_numbers(column), 0.6))
     return round(value) if spec.kind == "count" else value
 
 
@@ -103,8 +104,8 @@ def _apart(model: CausalModel, a: Any, b: pd.DataFrame, only: str | None = None)
 def _spread(model: CausalModel, name: str, frame: pd.DataFrame) -> float:
     column = model.schema_[name]
     if column.low is not None and column.high is not None:
-        return max(float(np.std(frame[name].astype(float))), (column.high - column.low) / 100)
-    return float(np.std(frame[name].astype(float)))
+        return max(float(np.std(as_numbers(frame[name]))), (column.high - column.low) / 100)
+    return float(np.std(as_numbers(frame[name])))
 
 
 def _agreement(

@@ -23,6 +23,7 @@ from vaca.show.plot.parts import (
     some_rows,
     wrap,
 )
+from vaca.table.dtypes import as_numbers
 from vaca.table.schema import as_frame
 
 
@@ -101,11 +102,11 @@ def plot_pairs(
 
 
 def _steps(ax: Axes, series: Mapping[str, pd.Series]) -> None:
-    joined = np.concatenate([s.to_numpy(dtype=float) for s in series.values()])
+    joined = np.concatenate([as_numbers(s) for s in series.values()])
     low, high = np.quantile(joined, (0.002, 0.998))
     bins = np.linspace(low, high if high > low else low + 1, 25)
     for k, values in enumerate(series.values()):
-        numbers = values.to_numpy(dtype=float)
+        numbers = as_numbers(values)
         if k == 0:
             ax.hist(numbers, bins, density=True, color=PALE)
         else:
@@ -114,7 +115,7 @@ def _steps(ax: Axes, series: Mapping[str, pd.Series]) -> None:
 
 def _positions(values: pd.Series, levels: list[Any] | None, rng: np.random.Generator) -> np.ndarray:
     if levels is None:
-        return values.to_numpy(dtype=float)
+        return as_numbers(values)
     place = {level: i for i, level in enumerate(levels)}
     codes = np.array([place[v] for v in values.astype(object)], dtype=float)
     return codes + rng.uniform(-0.25, 0.25, len(codes))  # so that equal points do not hide

@@ -20,6 +20,7 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter
 
 from vaca.errors import VacaError, did_you_mean, visible
+from vaca.table.dtypes import as_numbers, holds_dates
 from vaca.table.schema import Schema, as_frame
 
 #: Colours that stay apart under all forms of colour-blindness (Okabe and Ito); darkest first.
@@ -81,7 +82,7 @@ def chosen_columns(frame: pd.DataFrame, columns: Sequence[str] | None) -> list[s
 def is_discrete(values: pd.Series) -> bool:
     """Whether to draw bars: not numbers, or whole numbers of few kinds."""
     if not pd.api.types.is_numeric_dtype(values.dtype) or pd.api.types.is_bool_dtype(values.dtype):
-        return True
+        return not holds_dates(values)
     if not pd.api.types.is_integer_dtype(values.dtype):
         return False
     return bool(values.nunique() <= 10 and values.max() - values.min() <= 20)
@@ -108,7 +109,9 @@ def shares_of(values: pd.Series) -> pd.Series:
 
 def plain(values: pd.Series) -> pd.Series:
     """Levels as objects, numbers as floats."""
-    return values.astype(object) if is_discrete(values) else values.astype(float)
+    if is_discrete(values):
+        return values.astype(object)
+    return pd.Series(as_numbers(values), values.index)
 
 
 def grid_of(series: Iterable[pd.Series], limits: tuple[float, float] | None = None) -> np.ndarray:
@@ -117,7 +120,7 @@ def grid_of(series: Iterable[pd.Series], limits: tuple[float, float] | None = No
     The range is `limits` or else the first table's. A few rows of another table beyond it do not
     stretch the axis, and where the data have nothing below zero nothing is drawn there.
     """
-    tables = [s.to_numpy(dtype=float) for s in series]
+    tables = [as_numbers(s) for s in series]
     low, high = limits or (float(tables[0].min()), float(tables[0].max()))
     least = 0.0 if low >= 0 else -np.inf
     for numbers in tables:

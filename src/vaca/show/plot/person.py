@@ -23,6 +23,7 @@ from vaca.show.plot.parts import (
     shares_of,
     wrap,
 )
+from vaca.table.dtypes import as_numbers
 from vaca.table.schema import as_frame
 
 
@@ -106,12 +107,12 @@ def _rung(
         ax.set_xlim(-0.6, len(levels) - 0.4)
         ax.set_xticks(range(len(levels)), [wrap(str(v), 12) for v in levels], fontsize=8)
     else:
-        numbers = answer.to_numpy(dtype=float)
-        start, end = float(fact), float(np.median(numbers))
+        numbers = as_numbers(answer)
+        start, end = float(as_numbers(pd.Series([fact]))[0]), float(np.median(numbers))
         low, high = np.quantile(numbers, quantiles)
         if len(numbers) > 1 and high > low:
             ax.plot([low, high], [0, 0], color=COLOURS[1], lw=5, alpha=0.45, solid_capstyle="butt")
-        ends = [start, *np.quantile(numbers, (0.0, 1.0)), *np.quantile(pool.astype(float), (0, 1))]
+        ends = [start, *np.quantile(numbers, (0.0, 1.0)), *np.quantile(as_numbers(pool), (0, 1))]
         set_limits(ax, min(ends), max(ends))
         ax.tick_params(axis="x", labelsize=8)
     same = bool(np.isclose(start, end, rtol=1e-9, atol=0.0))

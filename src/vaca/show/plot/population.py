@@ -31,6 +31,7 @@ from vaca.show.plot.parts import (
     tables_of,
     wrap,
 )
+from vaca.table.dtypes import as_numbers
 from vaca.table.schema import as_frame
 
 
@@ -88,7 +89,7 @@ def plot_population(
 
 
 def _ridge(ax: Axes, values: pd.Series, grid: np.ndarray, base: int, k: int) -> None:
-    numbers = values.to_numpy(dtype=float)
+    numbers = as_numbers(values)
     curve = density(numbers, grid)
     if curve is None:
         ax.plot([numbers[0]] * 2, [base, base + 0.85], color=COLOURS[k % 6], lw=2.5)
@@ -187,7 +188,7 @@ def plot_densities(
 def _curves(ax: Axes, series: Mapping[str, pd.Series], grid: np.ndarray) -> dict[str, Any]:
     handles: dict[str, Any] = {}
     for k, (label, values) in enumerate(series.items()):
-        numbers = values.to_numpy(dtype=float)
+        numbers = as_numbers(values)
         curve = density(numbers, grid)
         colour, style = COLOURS[k % 6], LINES[k % 6]
         if curve is None:

@@ -19,6 +19,7 @@ from vaca.show.plot import (
     with_levels,
 )
 from vaca.show.words import number
+from vaca.table.dtypes import as_numbers
 
 __all__ = ["engine_words", "html_table", "model_part"]
 
@@ -91,8 +92,13 @@ def _column_table(model: CausalModel, frame: pd.DataFrame) -> str:
             typical.append(f"{top.index[0]} ({top.iloc[0]:.0%})")
             values.append(", ".join(map(str, column.levels)))
         else:
-            numbers = frame[name].astype(float)
-            typical.append(f"{number(numbers.mean())} ± {number(numbers.std())}")
+            numbers = pd.Series(as_numbers(frame[name]))
+            middle, spread = column.shown(numbers.mean()), f"{number(numbers.std())} days"
+            typical.append(
+                f"{middle} ± {spread}"
+                if column.dates
+                else f"{number(numbers.mean())} ± {number(numbers.std())}"
+            )
             ends = (
                 (numbers.min(), numbers.max())
                 if column.low is None
@@ -101,7 +107,8 @@ def _column_table(model: CausalModel, frame: pd.DataFrame) -> str:
                     column.high,
                 )
             )
-            values.append(" to ".join(number(float(end)) for end in ends))  # type: ignore[arg-type]
+            said = column.shown if column.dates else lambda end: number(float(end))  # type: ignore[arg-type]
+            values.append(" to ".join(said(end) for end in ends))
     table["levels or range"] = values
     table["most often, or mean ± sd"] = typical
     table["caused by"] = [

@@ -13,6 +13,7 @@ import pandas as pd
 from vaca.errors import SupportWarning, VacaError
 from vaca.model.answers import Effect, do_label
 from vaca.model.causal_model import CausalModel
+from vaca.table.dtypes import as_numbers
 
 __all__ = ["Answered", "Question", "answer", "default_effects", "strongest"]
 
@@ -142,7 +143,7 @@ def strongest(effects: Sequence[Effect]) -> Question | None:
 def _contrast(model: CausalModel, data: pd.DataFrame, name: str) -> tuple[Any, Any]:
     column = model.schema_[name]
     if not column.discrete:
-        low, high = (float(q) for q in data[name].astype(float).quantile([0.25, 0.75]))
+        low, high = (float(q) for q in np.quantile(as_numbers(data[name]), [0.25, 0.75]))
         if column.kind == "count":
             low, high = float(np.floor(low)), float(np.ceil(high))
         return float(f"{low:.4g}"), float(f"{high:.4g}")
