@@ -9,7 +9,7 @@ import pytest
 import vaca
 from vaca.commands.app import run
 from vaca.errors import SchemaError
-from vaca.show.plotting import plot_pairs
+from vaca.show.plot import plot_pairs
 
 N = 200
 DAYS = np.random.default_rng(0).integers(0, 400, N)

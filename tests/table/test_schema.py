@@ -112,6 +112,7 @@ def test_constant_column_warns() -> None:
         (pd.to_datetime(["2020-01-01", "2020-01-02"], utc=True), "without a time zone"),
         (pd.to_timedelta([1, 2, 3], unit="D"), "durations as numbers"),
         ([f"id{i}" for i in range(600)], "identifier or free text"),
+        ([f"z{i % 301}" for i in range(900)], "'c' has 301 levels.*put rare ones together"),
     ],
 )
 def test_bad_columns(column, match: str) -> None:

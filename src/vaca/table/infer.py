@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,9 @@ from vaca.table.dtypes import dtype_name, holds_dates
 FEW_VALUES = 10
 #: Whole non-negative numbers below this are taken for counts, above it for rounded measurements.
 LARGE_COUNT = 1000
+#: Columns with more levels than this cannot be told apart level by level: time and memory grow
+#: with the square.
+MOST_LEVELS = 300
 #: A text column with more levels than this, most of them seen once, is taken for an identifier.
 MANY_LEVELS = 500
 
@@ -110,10 +114,21 @@ def _levels(name: str, kind: Kind, levels: list[Any]) -> Column:
         )
     if len(levels) == 1:
         _warn_constant(name, levels[0])
+    check_levels(name, levels)
     try:
         return Column(kind, tuple(levels))
     except SchemaError as error:
         raise SchemaError(f"column {name!r}: {error}") from None
+
+
+def check_levels(name: str, levels: Sequence[Any]) -> None:
+    """Refuse more levels than can be told apart."""
+    if len(levels) > MOST_LEVELS:
+        raise SchemaError(
+            f"column {name!r} has {len(levels):,} levels, more than the {MOST_LEVELS} that can be "
+            "told apart; put rare ones together (all with fewer than 20 rows as 'other', or a "
+            "region for a postcode), or leave it out of the graph"
+        )
 
 
 def _numbers(name: str, series: pd.Series, kind: Kind) -> Column:

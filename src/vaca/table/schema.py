@@ -13,7 +13,7 @@ import pandas as pd
 from vaca.errors import SchemaError, VacaWarning, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.table.column import KINDS, Column, Kind
-from vaca.table.infer import infer_column
+from vaca.table.infer import check_levels, infer_column
 
 __all__ = ["KINDS", "Column", "Columns", "Kind", "Schema", "as_frame"]
 
@@ -102,6 +102,7 @@ class Schema(Mapping[str, Column]):
                 continue
             given = kinds.get(name)
             if isinstance(given, Column):
+                check_levels(name, given.levels)
                 gaps = int(frame[name].isna().sum())
                 columns[name] = replace(given, dtype=given.stored_dtype(frame[name]), missing=gaps)
             else:
