@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import vaca
+from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
 from vaca.engines.mechanisms.noise import NoiseCurve
 
 XY = vaca.CausalGraph.from_edges([("x", "y")])
@@ -190,3 +191,113 @@ def test_a_curve_of_noise_is_increasing_and_its_density_sums_to_one(width: float
     np.testing.assert_allclose(curve.residual(noise), at, atol=1e-9)
     total = np.exp(curve.log_density(at)).sum() * (at[1] - at[0])
     assert total == pytest.approx(1.0, abs=0.02)
+
+
+def test_noise_that_multiplies_a_sum_leaves_the_wall_where_it_is() -> None:
+    rng = np.random.default_rng(0)
+    x, w, u = rng.normal(size=(3, 1200))
+    model, name = mechanism((0.2 + x**2 + w**2) * np.abs(u) - 1, x, w)
+    assert name.startswith("in proportion: curves")
+    drawn = model.sample(2000, do={"x": 0.0, "w": 0.0}, seed=0)["y"]
+    assert drawn.min() >= -1.001
+    assert drawn.mean() == pytest.approx(0.2 * np.sqrt(2 / np.pi) - 1, abs=0.05)
+
+
+def test_jumps_are_found_where_they_are_and_add_up() -> None:
+    rng = np.random.default_rng(0)
+    x, w = rng.normal(size=(2, 600))
+    y = 2.0 * (x > 0.5) - 3.0 * (w > -1.0) + 0.3 * w + 0.2 * rng.normal(size=600)
+    model, name = mechanism(y, x, w)
+    assert name == "linear with steps"
+    cuts = model._mechanisms["y"].location.design.cuts
+    np.testing.assert_allclose(cuts[np.argsort(cuts[:, 0]), 1], [0.5, -1.0], atol=0.05)
+    low, high = (model.sample(500, do={"x": v, "w": 0.0}, seed=0)["y"].mean() for v in (0.4, 0.6))
+    assert high - low == pytest.approx(2.0, abs=0.15)
+    assert "steps" not in mechanism(np.tanh(x) + 0.2 * rng.normal(size=600), x)[1]
+
+
+def test_ordered_levels_share_one_function() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=500)
+    code = np.searchsorted([-1.0, 0.5, 2.5], 1.5 * x + rng.logistic(size=500))
+    y = pd.Categorical.from_codes(code, ["none", "some", "much", "all"], ordered=True)
+    model, name = mechanism(y, x)
+    assert name == "ordered logistic, linear"
+    drawn = model.sample(4000, do={"x": 1.0}, seed=0)["y"]
+    truth = np.diff(1 / (1 + np.exp(1.5 - np.array([-np.inf, -1.0, 0.5, 2.5, np.inf]))))
+    np.testing.assert_allclose(drawn.value_counts(normalize=True, sort=False), truth, atol=0.06)
+    # More of the cause never lowers a level.
+    frame = pd.DataFrame({"x": x, "y": y})
+    up = model.counterfactual(frame, {"x": np.minimum(x + 1.0, x.max())})["y"]
+    assert (up.cat.codes >= frame["y"].cat.codes).all()
+    assert "ordered" not in mechanism(pd.Categorical(np.array(list("badc"))[code]), x**2 + x)[1]
+
+
+def test_a_level_that_never_occurred_has_no_room_between_thresholds() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(200, 1))
+    y = np.where(x[:, 0] + rng.logistic(size=200) > 0, 3, 1)
+    fitted, density = fit_levels(
+        LevelsRecipe(ordered=True), x, y, np.ones(200), np.arange(200) % 3, [0], 5
+    )
+    assert np.exp(fitted.log_levels(x))[:, [0, 2, 4]].max() < 1e-8
+    assert density.mean() > np.log(0.5)
+    again = Levels.from_arrays(fitted.arrays())
+    np.testing.assert_array_equal(again.log_levels(x), fitted.log_levels(x))
+
+
+def test_collinear_causes_share_what_they_do_together() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    w = x + 1e-4 * rng.normal(size=300)
+    model, name = mechanism(x + w + 0.5 * rng.normal(size=300), x, w)
+    assert name == "linear"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", vaca.SupportWarning)
+        both = model.sample(500, do={"x": 1.0, "w": 1.0}, seed=0)["y"].mean()
+    assert both == pytest.approx(2.0, abs=0.2)
+
+
+def test_the_spread_of_an_outcome_follows_its_causes() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=800)
+    model, _ = mechanism(x + np.exp(0.7 * x) * rng.normal(size=800), x)
+    for value in (-1.0, 0.0, 1.0):
+        drawn = model.sample(3000, do={"x": value}, seed=0)["y"]
+        assert drawn.std() == pytest.approx(np.exp(0.7 * value), rel=0.2)
+
+
+@pytest.mark.parametrize("n", [100, 300])
+def test_few_rows_get_a_simple_mechanism(n: int) -> None:
+    rng = np.random.default_rng(n)
+    errors = []
+    for _ in range(4):
+        x, w, e = rng.normal(size=(3, n))
+        model, name = mechanism(x + 0.5 * w + e, x, w)
+        least = np.linalg.lstsq(np.c_[x, w, np.ones(n)], x + 0.5 * w + e, rcond=None)[0][0]
+        errors.append(model.effect("y", {"x": 1.0}, {"x": 0.0}, n=200).value - least)
+        assert "flow" not in name
+        assert "trees" not in name
+    assert np.abs(errors).mean() < 0.08
+
+
+def test_counts_stay_counts_and_may_have_too_many_zeros() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=800)
+    y = np.where(rng.random(800) < 0.4, 0, rng.poisson(np.exp(1.5 + 0.3 * x)))
+    frame = pd.DataFrame({"x": x, "y": y})
+    model = vaca.Composite(XY, {"y": "count"}).fit(frame, progress=False)
+    drawn = model.sample(3000, seed=0)["y"]
+    assert (drawn == drawn.round()).all()
+    assert drawn.min() >= 0
+    assert (drawn == 0).mean() == pytest.approx((y == 0).mean(), abs=0.05)
+    assert drawn.mean() == pytest.approx(y.mean(), rel=0.1)
+
+
+def test_the_same_seed_gives_the_same_model() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=150)
+    y = np.sin(x) + 0.3 * rng.normal(size=150)
+    one, two = (mechanism(y, x, seed=3)[0] for _ in range(2))
+    pd.testing.assert_frame_equal(one.leaderboard_, two.leaderboard_)
+    pd.testing.assert_frame_equal(one.sample(50, seed=1), two.sample(50, seed=1))

@@ -45,7 +45,9 @@ from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
 __all__ = ["FAMILIES", "Composite"]
 
 #: What may compete beside straight lines; see `Composite`.
-FAMILIES = ("curves", "products", "trees", "spread", "robust", "scales", "edges", "flow")
+FAMILIES = (
+    "curves", "products", "steps", "trees", "spread", "robust", "scales", "edges", "flow",
+)  # fmt: skip
 _KINDS: dict[str, Any] = {
     "numeric": Numeric,
     "levels": Levels,
@@ -70,11 +72,12 @@ class Composite(ColumnwiseEngine):
         What to do about missing values: refuse them, leave their rows out, or learn from those rows
         too, with draws for what is missing.
     families : sequence of str, optional
-        What may compete beside straight lines: "curves", "products" (of two causes), "trees",
-        "spread" (noise whose size changes with the causes), "robust" (far residuals count less),
-        "scales" (logarithm and logit of positive and bounded columns), "edges" (a lowest or
-        highest value that repeats has a probability of its own), "flow" (a network, for columns
-        whose noise changes its shape with the causes). By default all.
+        What may compete beside straight lines: "curves", "products" (of two causes), "steps"
+        (where a cause passes a value), "trees", "spread" (noise whose size changes with the
+        causes), "robust" (far residuals count less), "scales" (logarithm and logit of positive and
+        bounded columns), "edges" (a lowest or highest value that repeats has a probability of its
+        own), "flow" (a network, for columns whose noise changes its shape with the causes). By
+        default all.
     max_rows : int
         Of more rows than this, so many are drawn to choose and fit mechanisms.
     time_budget : float, optional
@@ -176,9 +179,11 @@ class Composite(ColumnwiseEngine):
         x, groups = self._inputs(column, rows)
         given = Inputs(x, groups, y, w, self._folds(len(y)), self.seed)
         if self._discrete(column):
-            return choose_levels(given, len(self.schema_.levels(column)), families)
+            ordered = self.schema_.kind(column) == "ordinal"
+            levels = len(self.schema_.levels(column))
+            return choose_levels(given, levels, families, ordered=ordered)
         count = self.schema_.kind(column) == "count"
-        edge = edge_of(y) if "edges" in families else None
+        edge = edge_of(y, count=count) if "edges" in families else None
         if edge is not None:
             return choose_hurdle(given, edge, count=count, families=families)
         return choose_numeric(given, count=count, families=families)

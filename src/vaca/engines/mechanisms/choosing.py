@@ -35,6 +35,8 @@ __all__ = ["Inputs", "Trial", "choose_hurdle", "choose_levels", "choose_numeric"
 DESIGNS = ((False, None), (False, 0), (True, None), (True, 0), (True, 1), (True, 2))
 #: Fewer rows than this are not bent.
 ROWS_FOR_CURVES = 40
+#: Fewer rows than this make no steps.
+ROWS_FOR_STEPS = 100
 #: Fewer rows than this grow no trees.
 ROWS_FOR_TREES = 200
 #: Levels beyond which no trees are tried: they grow for each level.
@@ -53,6 +55,8 @@ EXPLODES = 1.3
 FINE = 0.02
 #: Columns with more inputs than this are not asked for surfaces.
 SURFACE_INPUTS = 6
+#: With more inputs than that, varying curves may have so many terms.
+VARYING_TERMS = 160
 
 
 @dataclass
@@ -165,7 +169,7 @@ def choose_numeric(
             )
             terms = len(fitted.location.beta) + 300 * recipe.trees + recipe.robust
             terms += 0 if fitted.spread is None else len(fitted.spread.beta)
-            terms += recipe.scale[0] != 0
+            terms += (recipe.scale[0] != 0) + len(fitted.location.design.cuts)
             density = np.logaddexp(density, anywhere)  # else one far row outweighs all others
             if _explodes(given, fitted):
                 density = np.minimum(density, anywhere)
@@ -188,9 +192,23 @@ def choose_numeric(
         return choose(list(trials.values()), given.w).mechanism, list(trials.values())
     scale = _scale(given, start, attempt, families)
     base = replace(start, scale=scale)
-    for curves, depth in designs:
-        attempt(replace(base, curves=curves, depth=depth))
-    if "trees" in families and _trees_help(given, trials[best()].mechanism):
+    whole = trials.get(replace(base, proportional=True))
+    ways = [base]
+    if whole is not None and lead(whole, trials[base], given.w) > -2.0:
+        ways.append(replace(base, proportional=True))
+    for way in ways:
+        for curves, depth in designs:
+            attempt(replace(way, curves=curves, depth=depth))
+    rough = {"trees", "steps"} & families and _trees_help(given, trials[best()].mechanism)
+    if "steps" in families and len(given.y) >= ROWS_FOR_STEPS:
+        top, line = best(), replace(base, curves=False)
+        if lead(attempt(replace(line, steps=True)), trials[top], given.w) > 0 or rough:
+            for recipe in (replace(top, proportional=False), replace(line, depth=0)):
+                if recipe.depth in (None, 0) and (recipe.curves, recipe.depth) in designs:
+                    attempt(replace(recipe, steps=True))
+        if lead(trials[best()], trials[top], given.w) > 1.0:
+            rough = _trees_help(given, trials[best()].mechanism)
+    if rough and "trees" in families:
         for recipe in (best(), replace(base, curves=False)):
             attempt(replace(recipe, trees=True))
     if "spread" in families and _told(given, trials[best()].mechanism, ("size",), SPREAD_LEFT):
@@ -265,14 +283,24 @@ def _with_flow(given: Inputs, base: Trial) -> Trial:
 
 def choose_hurdle(
     given: Inputs, edge: tuple[float, bool], *, count: bool, families: frozenset[str]
-) -> tuple[Hurdle, list[Trial]]:
-    """The mechanism of a column one of whose ends repeats, and all that was tried for its parts."""
+) -> tuple[Hurdle | Numeric, list[Trial]]:
+    """The mechanism of a column one of whose ends repeats, and all that was tried for its parts.
+
+    A count often has many zeros without a rule of their own: there the whole competes too.
+    """
     hit = given.y == edge[0]
     at, first = choose_levels(replace(given, y=hit.astype(np.int64)), 2, families)
     rest = ~hit
     w = given.w[rest] / given.w[rest].mean()
     part = Inputs(given.x[rest], given.groups, given.y[rest], w, given.folds[rest], given.seed)
     other, second = choose_numeric(part, count=count, families=families)
+    if count:
+        whole, third = choose_numeric(given, count=True, families=families)
+        both = np.array(next(t.density for t in first if t.chosen))
+        both[rest] += next(t.density for t in second if t.chosen)
+        plain = next(t for t in third if t.chosen)
+        if lead(Trial("", both, 0, None), plain, given.w) < 1.0:
+            return whole, third
     for trial in first:
         trial.words = f"{edge[0]:g} or not: {trial.words}"
     for trial in second:
@@ -313,7 +341,7 @@ def _designs(
             continue
         if depth is not None and ("products" not in families or not several):
             continue
-        if depth is not None and depth >= 1 + (many and wide) and inputs > SURFACE_INPUTS:
+        if depth is not None and depth >= 1 + wide and inputs > SURFACE_INPUTS:
             continue
         if depth is not None and many and not wide:
             continue
@@ -323,6 +351,8 @@ def _designs(
             continue  # levels only: there is nothing to bend
         free = (design.penalty() == 0).sum()
         most = WIDE_TERMS if wide and (many or depth is None) else MAX_TERMS
+        if depth == 1 and not many and inputs > SURFACE_INPUTS:
+            most = VARYING_TERMS
         if (curves, depth) == (False, None) or (len(design.penalty()) <= most and free <= n / 4):
             result.append((curves, depth))
     return result
@@ -349,11 +379,20 @@ def _scale(
         others += [(1, e, 1.0) for e in edge[:1] if e is not None and not 0 < low < 0.1 * high]
         others += [(3, 0.0, e) for e in edge[1:] if e is not None and high != 1]
     best = start.scale
+    if not others:
+        return best
     reach = ["", "linear"] if "spread" in families else [""]
-    top = max((attempt(replace(start, spread=s)) for s in reach), key=lambda t: t.density.mean())
+    # A spread that is fitted as it is may grow like the location: what looks like a logarithm.
+    plain = ["plain curves"] if "spread" in families and start.curves else []
+    top = max(
+        (attempt(replace(start, spread=s)) for s in reach + plain), key=lambda t: t.density.mean()
+    )
     for scale in others:
-        for spread in reach:
-            trial = attempt(replace(start, scale=scale, spread=spread))
+        ways = [replace(start, scale=scale, spread=s) for s in reach]
+        if scale[0] == 1 and not start.count:
+            ways.append(replace(ways[0], proportional=True))
+        for recipe in ways:
+            trial = attempt(recipe)
             if lead(trial, top, given.w) > 2.0 and trial in near_the_mark([top, trial], given.w):
                 top, best = trial, scale
     return best
@@ -401,9 +440,12 @@ def _heavy(mechanism: Numeric) -> bool:
 
 
 def choose_levels(
-    given: Inputs, levels: int, families: frozenset[str]
+    given: Inputs, levels: int, families: frozenset[str], *, ordered: bool = False
 ) -> tuple[Levels, list[Trial]]:
-    """The mechanism of a column with levels, and all that were tried."""
+    """The mechanism of a column with levels, and all that were tried.
+
+    Levels that are not known to be ordered are taken to be only if that tells them best.
+    """
     trials: dict[LevelsRecipe, Trial] = {}
 
     def attempt(recipe: LevelsRecipe) -> Trial:
@@ -412,6 +454,7 @@ def choose_levels(
                 recipe, given.x, given.y, given.w, given.folds, given.groups, levels
             )
             terms = 300 if recipe.trees else 1 if recipe.frequencies else len(fitted.beta)
+            terms *= 1 if recipe.ordered and ordered else levels - 1
             trials[recipe] = Trial(recipe.words(), density, terms, fitted)
         return trials[recipe]
 
@@ -426,6 +469,8 @@ def choose_levels(
             plain, product = (trials.get(LevelsRecipe(curves, d)) for d in (None, 0))
             if not depth or (plain and product and lead(product, plain, given.w) > 0):
                 attempt(LevelsRecipe(curves, depth))
+                if levels > 2:
+                    attempt(LevelsRecipe(curves, depth, ordered=True))
         top = choose(list(trials.values()), given.w)
         if "trees" in families and levels <= MAX_TREE_LEVELS and _levels_left(given, top.mechanism):
             attempt(LevelsRecipe(trees=True))

@@ -8,12 +8,12 @@ levels and plain products of two inputs are not, so nothing that a few rows spea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import ndtri
 
-__all__ = ["Design", "solve", "telling_products", "too_many_pairs"]
+__all__ = ["Design", "solve", "telling_products", "too_many_pairs", "with_steps"]
 
 #: Designs with more terms than this, or than a third of the rows, are not tried.
 MAX_TERMS = 400
@@ -27,7 +27,11 @@ PAIR_ROUNDS, PAIRS_A_ROUND = 8, 10
 RARE_PAIR = 0.02
 #: On every coefficient, against collinear columns only.
 TINY = 1e-9
-_FIELDS = ("mean", "scale", "bent", "knots", "pairs", "depth")
+_FIELDS = ("mean", "scale", "bent", "knots", "pairs", "depth", "cuts")
+#: At most so many steps, each with at least so many rows on both sides.
+MAX_STEPS, STEP_ROWS = 12, 10
+#: Times the logarithm of the rows: how many units of log-likelihood, twice, a step must bring.
+STEP_PRICE = 3.0
 
 
 @dataclass
@@ -46,6 +50,8 @@ class Design:
     depth : int array
         0: products of inputs as they are; 1: also of one input and the bends of the other; 2: also
         of the bends of both.
+    cuts : ndarray (steps, 2)
+        An input and the value above which it makes a step.
     """
 
     mean: np.ndarray
@@ -54,6 +60,7 @@ class Design:
     knots: np.ndarray
     pairs: np.ndarray
     depth: np.ndarray
+    cuts: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
     _shapes: list[np.ndarray] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
@@ -102,6 +109,7 @@ class Design:
             if depth >= 2 and i in bends and j in bends:
                 both = bends[i][:, :, None] * bends[j][:, None, :]
                 parts.append(both.reshape(len(z), -1))
+        parts += [(x[:, [int(i)]] > at).astype(float) for i, at in self.cuts]
         return np.concatenate(parts, axis=1)
 
     def penalty(self) -> np.ndarray:
@@ -115,7 +123,7 @@ class Design:
                 parts += [np.ones(sizes[one]) for one in (i, j) if one in sizes]
             if depth >= 2 and i in sizes and j in sizes:
                 parts.append(np.ones(sizes[i] * sizes[j]))
-        return np.concatenate(parts)
+        return np.concatenate([*parts, np.zeros(len(self.cuts))])
 
     @property
     def curves(self) -> bool:
@@ -143,6 +151,50 @@ class Design:
         for i, row, shape in zip(self.bent, self.knots, self._shapes, strict=True):
             result[int(i)] = _cubes(z[:, i], row[np.isfinite(row)]) @ shape
         return result
+
+
+def with_steps(design: Design, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> Design:
+    """The design with steps where what it leaves of ``y`` jumps, the highest first.
+
+    Each round adds the step that explains most beside a line in its input, and moves the earlier
+    ones to where they are best now; it ends where chance would give as much.
+    """
+    inputs = [i for i in range(x.shape[1]) if len(np.unique(x[:, i])) > 8]
+    orders = {i: np.argsort(x[:, i], kind="stable") for i in inputs}
+    bar, cuts = STEP_PRICE * np.log(len(y)), np.zeros((0, 2))
+    for _ in range(MAX_STEPS if inputs else 0):
+        a = replace(design, cuts=cuts)(x)
+        beta = solve(Sums.of(a, y, w), replace(design, cuts=cuts).penalty(), None)[0]
+        left = y - a @ beta
+        for k, (i, _) in enumerate(cuts):
+            step = beta[k - len(cuts)] * a[:, k - len(cuts)]
+            cuts[k, 1] = _best_step(x[:, int(i)], left + step, w, orders[int(i)])[1]
+        gains = [(*_best_step(x[:, i], left, w, orders[i]), i) for i in inputs]
+        gain, at, i = max(gains)
+        if not gain > bar * float(np.average(left**2, weights=w)):
+            break
+        cuts = np.append(cuts, [[i, at]], axis=0)
+    return replace(design, cuts=cuts)
+
+
+def _best_step(
+    x: np.ndarray, left: np.ndarray, w: np.ndarray, order: np.ndarray
+) -> tuple[float, float]:
+    """The sum of squares that the best step in an input explains beside a line, and its place."""
+    x, left, w = x[order], left[order], w[order] / w.mean()
+    n = w.sum()
+    z = x - np.average(x, weights=w)
+    left = left - np.average(left, weights=w)
+    slope = float(w @ (z * left)) / max(float(w @ z**2), 1e-300)
+    below, lean = np.cumsum(w)[:-1], np.cumsum(w * z)[:-1]
+    told = np.cumsum(w * (left - slope * z))[:-1]
+    size = below * (n - below) / n
+    free = np.maximum(size - lean**2 / max(float(w @ z**2), 1e-300), 0.05 * size)
+    gain = np.where(np.diff(x) > 0, told**2 / np.maximum(free, 1e-12), 0.0)
+    gain[: STEP_ROWS - 1] = 0.0
+    gain[len(gain) - STEP_ROWS + 1 :] = 0.0
+    best = int(np.argmax(gain))
+    return float(gain[best]), float(0.5 * (x[best] + x[best + 1]))
 
 
 def too_many_pairs(inputs: int, rows: int) -> bool:

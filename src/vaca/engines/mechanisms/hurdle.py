@@ -23,6 +23,8 @@ __all__ = ["Hurdle", "edge_of"]
 
 #: A value is an edge if it is this share of the rows, and this many times as common as any other.
 SHARE, TIMES = 0.02, 5.0
+#: The same for counts, whose values all repeat.
+COUNT_TIMES = 1.2
 _LEAST = 1e-9
 
 
@@ -106,14 +108,14 @@ class Hurdle:
         return cls(float(edge), bool(top), Levels.from_arrays(at), Numeric.from_arrays(other))
 
 
-def edge_of(y: np.ndarray) -> tuple[float, bool] | None:
+def edge_of(y: np.ndarray, *, count: bool = False) -> tuple[float, bool] | None:
     """The lowest or highest value if it repeats as no other does, and whether it is the highest."""
     values, place = np.unique(y, return_inverse=True)
-    if len(values) < 12:
+    if len(values) < (5 if count else 12):
         return None
-    count = np.bincount(place)
+    rows, times = np.bincount(place), COUNT_TIMES if count else TIMES
     for k, top in ((0, False), (len(values) - 1, True)):
-        others = np.delete(count, k).max()
-        if count[k] >= max(10, SHARE * len(y)) and count[k] > TIMES * others:
+        others = np.delete(rows, k).max()
+        if rows[k] >= max(10, SHARE * len(y)) and rows[k] > times * others:
             return float(values[k]), top
     return None

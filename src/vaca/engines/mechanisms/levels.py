@@ -2,19 +2,23 @@ r"""Mechanisms of columns with levels: probabilities that are functions of the p
 
 .. math:: \log p(x_j = l \mid x_{pa(j)}) = f_l(x_{pa(j)}) - \log \sum_k e^{f_k(x_{pa(j)})}
 
-with :math:`f_l` lines, curves, surfaces or boosted trees. How noise picks a level is in
-`columnwise`.
+with :math:`f_l` lines, curves, surfaces or boosted trees. Levels that come in an order may share
+one function instead, cut at thresholds:
+
+.. math:: p(x_j \le l \mid x_{pa(j)}) = \frac{1}{1 + e^{f(x_{pa(j)}) - c_l}}
+
+How noise picks a level is in `columnwise`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
-from scipy.special import log_softmax
+from scipy.special import expit, log_softmax
 
 from vaca.engines.mechanisms.designs import Design
 from vaca.engines.predictors import Trees
@@ -27,6 +31,8 @@ PRIOR = 0.02
 STRENGTHS = (0.03, 1.0, 30.0)
 #: Log-probabilities are not punished below this: a level that was never seen with such parents.
 FLOOR = -12.0
+#: The same as a probability, for levels that thresholds leave no room.
+LEAST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,7 @@ class LevelsRecipe:
     depth: int | None = None
     trees: bool = False
     frequencies: bool = False
+    ordered: bool = False
 
     def words(self) -> str:
         """What a person reads in the leaderboard."""
@@ -49,7 +56,8 @@ class LevelsRecipe:
             (True, None): "curves", (True, 0): "curves with products",
             (True, 1): "varying curves", (True, 2): "surfaces",
         }  # fmt: skip
-        return f"logistic, {names[self.curves, self.depth]}"
+        kind = "ordered logistic" if self.ordered else "logistic"
+        return f"{kind}, {names[self.curves, self.depth]}"
 
 
 @dataclass
@@ -59,12 +67,15 @@ class Levels:
     recipe: LevelsRecipe
     levels: int
     design: Design
-    beta: np.ndarray  # (terms, levels)
+    beta: np.ndarray  # (terms, levels); if ordered (terms, 1)
     strength: float
     trees: Trees | None
+    thresholds: np.ndarray = field(default_factory=lambda: np.zeros(0))  # if ordered (levels - 1,)
 
     def log_levels(self, x: np.ndarray) -> np.ndarray:
         """Log-probabilities (n, levels)."""
+        if self.recipe.ordered:
+            return _log_ordered(self.design(x) @ self.beta[:, 0], self.thresholds)
         scores = self.design(x) @ self.beta if self.trees is None else self.trees(x)
         return log_softmax(scores, axis=1)
 
@@ -80,13 +91,18 @@ class Levels:
             return Levels(self.recipe, self.levels, self.design, self.beta, 0.0, trees)
         terms = self.design(x)
         penalty = self.design.penalty() * self.strength + PRIOR
+        if self.recipe.ordered:
+            beta, cuts = _ordered(terms, y, w, self.levels, penalty, (self.beta, self.thresholds))
+            return Levels(self.recipe, self.levels, self.design, beta, self.strength, None, cuts)
         beta = _logistic(terms, y, w, self.levels, penalty, self.beta)
         return Levels(self.recipe, self.levels, self.design, beta, self.strength, None)
 
     def arrays(self) -> dict[str, np.ndarray]:
         r, d = self.recipe, self.design
-        plan = [r.curves, -1 if r.depth is None else r.depth, r.trees, r.frequencies, self.levels]
+        depth = -1 if r.depth is None else r.depth
+        plan = [r.curves, depth, r.trees, r.frequencies, self.levels, r.ordered]
         state = {"plan": np.array(plan, np.int64), "beta": self.beta, **d.arrays()}
+        state["thresholds"] = self.thresholds
         state["strength"] = np.array([self.strength])
         if self.trees is not None:
             state |= {f"trees.{k}": np.asarray(v) for k, v in vars(self.trees).items()}
@@ -94,14 +110,16 @@ class Levels:
 
     @classmethod
     def from_arrays(cls, state: dict[str, np.ndarray]) -> Levels:
-        curves, depth, trees, frequencies, levels = (int(v) for v in state["plan"])
+        curves, depth, trees, frequencies, levels, ordered = (int(v) for v in state["plan"])
         recipe = LevelsRecipe(
-            bool(curves), None if depth < 0 else depth, bool(trees), bool(frequencies)
-        )
+            bool(curves), None if depth < 0 else depth, bool(trees), bool(frequencies),
+            bool(ordered),
+        )  # fmt: skip
         design = Design.from_arrays(state)
         own = {k[6:]: v for k, v in state.items() if k.startswith("trees.")}
         made = Trees(**own) if own else None
-        return cls(recipe, levels, design, state["beta"], float(state["strength"][0]), made)
+        strength = float(state["strength"][0])
+        return cls(recipe, levels, design, state["beta"], strength, made, state["thresholds"])
 
 
 def fit_levels(
@@ -134,22 +152,33 @@ def fit_levels(
         design = Design.build(x, groups, curves=recipe.curves, depth=recipe.depth)
     a, penalised = design(x), design.penalty()
     best: tuple[float, float, np.ndarray] | None = None
-    betas: dict[Any, np.ndarray] = {}
+    starts: dict[Any, Any] = {}
+    fit: Any = _ordered if recipe.ordered else _logistic
+    told: Any = _told_ordered if recipe.ordered else _told
     for strength in reversed(STRENGTHS) if penalised.any() else (0.0,):
         penalty = penalised * strength + PRIOR
         density = np.empty(len(y))
         for k in every:
             out = folds == k
-            betas[k] = _logistic(a[~out], y[~out], w[~out], levels, penalty, betas.get(k))
-            found = log_softmax(a[out] @ betas[k], axis=1)
+            starts[k] = fit(a[~out], y[~out], w[~out], levels, penalty, starts.get(k))
+            found = told(a[out], starts[k])
             density[out] = np.maximum(found[np.arange(out.sum()), y[out]], FLOOR)
         score = float(np.average(density, weights=w))
         if best is None or score > best[0]:
             best = (score, strength, density)
     _, strength, density = best  # type: ignore[misc]  # there is always one strength
-    start = betas[every[0]] if len(every) else None
-    beta = _logistic(a, y, w, levels, penalised * strength + PRIOR, start)
-    return Levels(recipe, levels, design, beta, strength, None), density
+    start = starts[every[0]] if len(every) else None
+    fitted = fit(a, y, w, levels, penalised * strength + PRIOR, start)
+    beta, cuts = fitted if recipe.ordered else (fitted, np.zeros(0))
+    return Levels(recipe, levels, design, beta, strength, None, cuts), density
+
+
+def _told(a: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    return log_softmax(a @ beta, axis=1)
+
+
+def _told_ordered(a: np.ndarray, fitted: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+    return _log_ordered(a @ fitted[0][:, 0], fitted[1])
 
 
 def _blank(x: np.ndarray) -> Design:
@@ -255,3 +284,72 @@ def _multinomial(
         loss, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 50, "ftol": 1e-6}
     )
     return inverse.T @ found.x.reshape(-1, levels)
+
+
+def _log_ordered(f: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+    """Log-probabilities (n, levels) of one score (n,) that is cut at thresholds."""
+    below = expit(cuts - f[:, None])
+    ends = np.zeros((len(f), 1))
+    return np.log(np.maximum(np.diff(np.hstack([ends, below, ends + 1.0]), axis=1), LEAST))
+
+
+def _ordered(
+    a: np.ndarray,
+    y: np.ndarray,
+    w: np.ndarray,
+    levels: int,
+    penalty: np.ndarray,
+    start: tuple[np.ndarray, np.ndarray] | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """Coefficients (terms, 1) and thresholds (levels - 1,) of penalised ordered regression.
+
+    Thresholds take the intercept's place. A level that never occurred has no room between its two.
+    """
+    seen = np.flatnonzero(np.bincount(y, w, levels) > 0)
+    beta = np.zeros((a.shape[1], 1))
+    if len(seen) < 2:
+        return beta, np.where(np.arange(levels - 1) < seen[0], -50.0, 50.0)
+    code = np.full(levels, -1)
+    code[seen] = np.arange(len(seen))
+    y, inner = code[y], len(seen) - 1
+    total = w.sum()
+    terms = a[:, 1:] - np.average(a[:, 1:], axis=0, weights=w)
+    gram = (terms * w[:, None]).T @ terms / total + np.diag(4 * penalty[1:] / total + 1e-9)
+    root = np.linalg.cholesky(gram)
+    b = solve_triangular(root, terms.T, lower=True).T  # uncorrelated: few steps suffice
+    inverse = solve_triangular(root, np.eye(len(root)), lower=True)
+    size = inverse * penalty[1:] @ inverse.T / total
+    at = np.arange(len(y))
+
+    def cuts_of(flat: np.ndarray) -> np.ndarray:
+        return np.cumsum(np.append(flat[0], np.exp(np.clip(flat[1:], -20, 10))))
+
+    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+        gamma, cuts = flat[inner:], cuts_of(flat[:inner])
+        below = expit(cuts - (b @ gamma)[:, None])
+        slope = below * (1 - below)
+        zero = np.zeros((len(y), 1))
+        edge, rise = np.hstack([zero, below, zero + 1]), np.hstack([zero, slope, zero])
+        p = np.maximum(edge[at, y + 1] - edge[at, y], LEAST)
+        high, low = w * rise[at, y + 1] / p, w * rise[at, y] / p
+        cost = size @ gamma
+        value = -float(w @ np.log(p)) / total + 0.5 * float(gamma @ cost)
+        by_cut = np.bincount(y, high, inner + 1)[:-1] - np.bincount(y, low, inner + 1)[1:]
+        steps = np.append(by_cut.sum(), np.cumsum(by_cut[::-1])[::-1][1:] * np.diff(cuts))
+        return value, np.concatenate([-steps, b.T @ (high - low)]) / total + np.append(
+            np.zeros(inner), cost
+        )
+
+    share = np.clip(np.cumsum(np.bincount(y, w))[:-1] / total, 1e-6, 1 - 1e-6)
+    first = np.log(share) - np.log1p(-share)
+    gaps = np.log(np.maximum(np.diff(first), 1e-6))
+    slopes = np.zeros(b.shape[1]) if start is None else root.T @ start[0][1:, 0]
+    found = minimize(
+        loss, np.concatenate([first[:1], gaps, slopes]), jac=True, method="L-BFGS-B",
+        options={"maxiter": 80, "ftol": 1e-7},
+    ).x  # fmt: skip
+    beta[1:, 0] = inverse.T @ found[inner:]
+    shift = float(np.average(a[:, 1:] @ beta[1:, 0], weights=w))
+    cuts = cuts_of(found[:inner]) + shift
+    upto = np.searchsorted(seen, np.arange(levels - 1), side="right")
+    return beta, np.concatenate([[-50.0], cuts, [50.0]])[upto]

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vaca.engines.columnwise import normal_between
-from vaca.engines.mechanisms.designs import Design, Sums, solve, telling_products, too_many_pairs
+from vaca.engines.mechanisms.designs import (
+    Design,
+    Sums,
+    solve,
+    telling_products,
+    too_many_pairs,
+    with_steps,
+)
 from vaca.engines.mechanisms.noise import FLAT, WIDTHS, NoiseCurve
 from vaca.engines.predictors import Trees
 
@@ -119,6 +126,11 @@ class Recipe:
         Kind, low and high of `Scale`.
     count : bool
         Whether values are cells of counts.
+    proportional : bool
+        On a logarithmic scale: the design gives the distance from the wall itself, which noise
+        multiplies, and not its logarithm.
+    steps : bool
+        Whether the location may jump where an input passes a value.
     """
 
     curves: bool = False
@@ -128,6 +140,8 @@ class Recipe:
     robust: bool = False
     scale: tuple[int, float, float] = (0, 0.0, 1.0)
     count: bool = False
+    proportional: bool = False
+    steps: bool = False
 
     @property
     def additive(self) -> bool:
@@ -141,10 +155,12 @@ class Recipe:
             (True, None): "curves", (True, 0): "curves with products",
             (True, 1): "varying curves", (True, 2): "surfaces",
         }  # fmt: skip
-        text = names[self.curves, self.depth]
+        text = names[self.curves, self.depth] + (" with steps" if self.steps else "")
         text += ", then trees" if self.trees else ""
         text += f", spread {self.spread}" if self.spread else ""
         text += ", robust" if self.robust else ""
+        if self.proportional:
+            return f"in proportion: {text}"
         return ("", "log: ", "logit: ", "log from above: ")[self.scale[0]] + text
 
 
@@ -192,6 +208,8 @@ class Numeric:
 
     def _mean(self, x: np.ndarray) -> np.ndarray:
         mean = self.location(x)
+        if self.recipe.proportional:
+            mean = np.log(np.maximum(mean, PLAIN_LEAST)) / self.scale.unit
         return mean if self.trees is None else mean + self.trees(x)[:, 0]
 
     def _log_scale(self, x: np.ndarray) -> np.ndarray:
@@ -267,7 +285,8 @@ class Numeric:
     def arrays(self) -> dict[str, np.ndarray]:
         r = self.recipe
         plan = [r.curves, -1 if r.depth is None else r.depth, r.trees,
-                ["", *SPREADS].index(r.spread), r.robust, r.count, self.exact]  # fmt: skip
+                ["", *SPREADS].index(r.spread), r.robust, r.count, self.exact,
+                r.proportional, r.steps]  # fmt: skip
         state = {
             "plan": np.array(plan, np.int64),
             "scale": self.scale.array(),
@@ -285,11 +304,14 @@ class Numeric:
 
     @classmethod
     def from_arrays(cls, state: dict[str, np.ndarray]) -> Numeric:
-        curves, depth, trees, spread, robust, count, exact = (int(v) for v in state["plan"])
+        curves, depth, trees, spread, robust, count, exact, proportional, steps = (
+            int(v) for v in state["plan"]
+        )
         scale = Scale.from_array(state["scale"])
         recipe = Recipe(
             bool(curves), None if depth < 0 else depth, bool(trees), ["", *SPREADS][spread],
-            bool(robust), (scale.kind, scale.low, scale.high), bool(count),
+            bool(robust), (scale.kind, scale.low, scale.high), bool(count), bool(proportional),
+            bool(steps),
         )  # fmt: skip
         parts = {
             name: {k[len(name) + 1 :]: v for k, v in state.items() if k.startswith(name + ".")}
@@ -364,11 +386,12 @@ def fit_numeric(
             design = telling_products(x, groups, t, w, **kind)
         else:
             design = Design.build(x, groups, **kind)
+        design = with_steps(design, x, t, w) if recipe.steps else design
         strength = None
     else:
         design, strength = like.location.design, like.location.strength
     a = design(x)
-    location, mean = crossfit(design, a, t, w, folds, strength)
+    location, mean = _fit_location(recipe, scale, design, a, t, w, folds, strength)
     trees = None
     if recipe.trees:
         trees, mean = _add_trees(like, location, a, mean, x, t, w, folds)
@@ -390,7 +413,7 @@ def fit_numeric(
         if recipe.robust:
             own = own * _near(residual * np.exp(-log_scale))
         if trees is None:
-            location, mean = crossfit(design, a, t, w * own, folds, strength)
+            location, mean = _fit_location(recipe, scale, design, a, t, w * own, folds, strength)
             residual = t - mean
     exact = not recipe.count and float(np.abs(residual).max()) < EXACT
     e = residual * np.exp(-log_scale)
@@ -438,6 +461,24 @@ def crossfit(
         # The same strength: it is one number out of all rows, and choosing it is most of the work.
         mean[folds == k] = a[folds == k] @ solve(total - part, penalty, strength)[0]
     return Linear(design, beta, strength), mean
+
+
+def _fit_location(
+    recipe: Recipe,
+    scale: Scale,
+    design: Design,
+    a: np.ndarray,
+    t: np.ndarray,
+    w: np.ndarray,
+    folds: np.ndarray,
+    strength: float | None,
+) -> tuple[Linear, np.ndarray]:
+    """The location by all rows, and each row's by the rows of the other folds."""
+    if not recipe.proportional:
+        return crossfit(design, a, t, w, folds, strength)
+    size = np.exp(np.minimum(t * scale.unit, 50.0))
+    fitted, mean = _plain_spread(design, a, size, w, folds, strength, PLAIN_LEAST)
+    return fitted, mean / scale.unit
 
 
 def _add_trees(
@@ -506,9 +547,11 @@ def _plain_spread(
     w: np.ndarray,
     folds: np.ndarray,
     strength: float | None,
+    least: float | None = None,
 ) -> tuple[Linear, np.ndarray]:
     """The scale itself, by least squares on the size of residuals, each by its own scale."""
-    least = PLAIN_LEAST * float(np.average(size, weights=w))
+    if least is None:
+        least = PLAIN_LEAST * float(np.average(size, weights=w))
     fitted, found = crossfit(design, a, size, w, folds, strength)
     for _ in range(4):
         own = w / np.maximum(found, 20 * least) ** 2
