@@ -12,6 +12,7 @@ import vaca
 from tests.browsing import DESKTOP, PHONE, look, violations
 from vaca.errors import VacaError
 from vaca.show.report import Question, default_effects, report_html, whatif_data, write_report
+from vaca.show.report.trust_strip import strip
 from vaca.show.words import number
 
 # One process for all of them: they share a page that takes seconds to make.
@@ -221,3 +222,12 @@ def test_on_paper(address, browser):
         pdf = view.pdf()
         assert pdf.startswith(b"%PDF")
         assert len(pdf) > 50_000
+
+
+def test_other_engines_are_asked_what_the_page_asks():
+    model = vaca.Composite(GRAPH).fit(table(), refits=3)
+    effect = model.effect("income", {"sex": "m"}, {"sex": "f"})
+    cards = {card.name: card for card in strip(model, effect, table(), 0)}
+    words = cards["Other engines"].words
+    assert words.startswith("Engines give ") and "AdditiveNoise and CausalFlow" in words
+    assert cards["Other engines"].verdict in ("good", "doubtful")

@@ -28,12 +28,18 @@ __all__ = ["ask_engines", "engines_words", "other_engine"]
 ROWS = 4000
 #: And these for a look at every effect of a model at once.
 CHECK_ROWS = 2000
+#: Asked for every report, which should not wait for a flow to be polished.
+BRIEF: dict[str, dict[str, int]] = {
+    "AdditiveNoise": {},
+    "CausalFlow": {"steps": 300, "polish_steps": 0},
+}
 
 
 def ask_engines(
     effect: Effect,
     engines: Sequence[str],
     *,
+    brief: bool = False,
     seed: int = 0,
     progress: Callable[[str], Any] | None = None,
 ) -> pd.DataFrame:
@@ -45,6 +51,8 @@ def ask_engines(
         Of a fitted engine.
     engines : sequence of str
         Names of engines, as classes ("CausalFlow") or as the command line has them ("flow").
+    brief : bool
+        Train a flow for fewer steps than by default.
     progress : callable, optional
         Is told the name of each engine before it is fitted.
 
@@ -52,7 +60,8 @@ def ask_engines(
     -------
     DataFrame
         Index `engine`, the model's own first; `effect`, `low`, `high` (95 %, empty where an engine
-        has no interval) and `apart`: the distance to the model's effect in halves of its interval.
+        has no interval) and `apart`: the distance to the model's effect in halves of its interval
+        (of the interval that as few rows would have, where others were fitted to fewer).
     """
     model = effect.model
     rows = getattr(model, "rows_", None) if model is not None and model._learned else None
@@ -64,13 +73,15 @@ def ask_engines(
     names = [named_by().get(name, name) for name in engines]
     classes = {name: engine_class(name, known) for name in names if name != type(model).__name__}
     frame = model.schema_.decode(rows)
-    if len(frame) > ROWS:
+    fewer = min(1.0, ROWS / len(frame))
+    if fewer < 1:
         frame = frame.sample(ROWS, random_state=seed)
     found = {type(model).__name__: effect}
     for name, cls in classes.items():
         if progress is not None:
             progress(name)
-        engine: Any = cls(model.graph, schema=model.schema_, seed=seed)
+        settings = BRIEF.get(name, {}) if brief else {}
+        engine: Any = cls(model.graph, schema=model.schema_, seed=seed, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VacaWarning)  # said by the model's own answer
             engine.fit(frame, progress=False)
@@ -79,7 +90,7 @@ def ask_engines(
                 level=effect.level, among=effect.among, seed=seed,
             )  # fmt: skip
     low, high = effect.interval()
-    half = (high - low) / 2 if effect.covers_fit else float("nan")
+    half = (high - low) / 2 / fewer**0.5 if effect.covers_fit else float("nan")
     table = pd.DataFrame(
         {
             "effect": [one.value for one in found.values()],

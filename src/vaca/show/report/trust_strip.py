@@ -99,17 +99,15 @@ def _second_method(_: CausalModel, effect: Effect, __: pd.DataFrame, ___: int) -
     return Card("A second method", verdict, _sentence(words))
 
 
-def _engines(_: CausalModel, effect: Effect, __: pd.DataFrame, ___: int) -> Card | None:
-    found: Any = getattr(effect, "engines", None)
-    if found is None or not len(found):
-        return None
-    name = next((c for c in ("value", "effect") if c in found), None)
-    if name is None:
-        return None
-    values = [float(v) for v in found[name]]
-    same = all(v * effect.value > 0 for v in values)
-    words = f"Other engines say {number(min(values))} to {number(max(values))}."
-    return Card("Other engines", "good" if same else "bad", words)
+def _engines(model: CausalModel, effect: Effect, _: pd.DataFrame, seed: int) -> Card | None:
+    from vaca.trust.agreement import BRIEF, ask_engines, engines_words
+
+    others = [name for name in BRIEF if name != type(model).__name__]
+    found = ask_engines(effect, others, brief=True, seed=seed)
+    apart = found["apart"].max()
+    verdict = "unknown" if apart != apart else "good" if apart <= 1 else "doubtful"
+    asked = " and ".join(others)
+    return Card("Other engines", verdict, f"{_sentence(engines_words(found))} Asked: {asked}.")
 
 
 def _hidden(_: CausalModel, effect: Effect, __: pd.DataFrame, ___: int) -> Card | None:
