@@ -19,7 +19,6 @@ PACKAGE = Path(__file__).parents[1] / "src" / "vaca"
 # A room is one layer; its files may import one another as long as there is no cycle.
 LAYERS: list[tuple[str, ...]] = [
     ("errors",),
-    ("atomic",),
     ("graph",),
     ("table",),
     ("model",),
@@ -37,7 +36,13 @@ LAYERS: list[tuple[str, ...]] = [
 ]
 # A method may hand over to a higher layer, by an import inside the method: it is how
 # `graph.plot()` reaches the pictures without the graph depending on them.
-SHORTCUTS = {("graph", "show"), ("model", "show"), ("model", "trust"), ("show", "trust")}
+SHORTCUTS = {
+    ("graph", "table"),
+    ("graph", "show"),
+    ("model", "show"),
+    ("model", "trust"),
+    ("show", "trust"),
+}
 RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 

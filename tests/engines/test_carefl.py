@@ -12,7 +12,8 @@ import torch
 
 import vaca
 from tests.engines.test_causal_flow import mixed_table
-from vaca.engines.carefl import CAREFL, PAPER_SIZES
+from vaca.engines.carefl import CAREFL
+from vaca.engines.paper_settings import CAREFL_SETTINGS
 from vaca.errors import VacaError
 
 
@@ -104,7 +105,7 @@ def test_the_flow_is_triangular_in_the_ordering(mixed):
 
 
 def test_the_papers_configurations():
-    assert set(PAPER_SIZES) == set(vaca.scms.names())
+    assert set(CAREFL_SETTINGS) == set(vaca.scms.names())
     model = CAREFL.paper("mgraph-nadd", seed=3)
     assert (model.flows, model.width, model.seed) == (5, 96, 3)
     with pytest.raises(vaca.VacaError, match="no configuration for 'triangel-lin'"):

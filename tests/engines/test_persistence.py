@@ -18,9 +18,9 @@ from safetensors.numpy import save as save_arrays
 
 import vaca
 from tests.fuzz.models import NAMES, answers, fitted, saved, sealed, write
-from vaca import atomic
 from vaca.engines.persistence import _seal
 from vaca.errors import VacaError
+from vaca.table import atomic
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -246,7 +246,7 @@ def test_models_of_format_1_still_load(tmp_path) -> None:
 KILLED = """
     import os, signal, sys
     from pathlib import Path
-    from vaca import atomic
+    from vaca.table import atomic
 
     path, at = Path(sys.argv[1]), int(sys.argv[2])
     if sys.argv[3] == "renames":
@@ -303,7 +303,7 @@ def test_two_writers_leave_one_whole_model(tmp_path) -> None:
     code = textwrap.dedent("""
         import sys
         from pathlib import Path
-        from vaca import atomic
+        from vaca.table import atomic
         for k in range(100):
             own = f"{sys.argv[2]}{k}".encode() * 1000
             atomic.write_folder(Path(sys.argv[1]), {"a": own, "b": own})

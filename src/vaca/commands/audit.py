@@ -157,7 +157,7 @@ def audit(
     if frontier:
         evidence["frontier"] = _frontier(source, table, sensitive, target, learner, options)
     if people is not None:
-        from vaca.atomic import complete
+        from vaca.table.atomic import complete
 
         with complete(people) as part:
             result.per_person.to_csv(part, index_label="person")

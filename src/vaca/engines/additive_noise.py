@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass, field
 
 import numpy as np
 import pandas as pd
 from scipy.special import log_softmax
 
 from vaca.engines.columnwise import ColumnwiseEngine
-from vaca.engines.engine import RowWeights
+from vaca.engines.fit_input import FitInput
 from vaca.engines.predictors import (
     Predictor,
     choose_classifier,
@@ -28,12 +27,12 @@ from vaca.engines.predictors import (
     refit_regressor,
     to_arrays,
 )
-from vaca.graph.dag import CausalGraph
-from vaca.table.schema import Column, Columns, Kind, Schema
+from vaca.table.schema import Columns
 
 __all__ = ["AdditiveNoise"]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class AdditiveNoise(ColumnwiseEngine):
     r"""Per column a scikit-learn regressor or classifier plus the empirical residual.
 
@@ -44,14 +43,8 @@ class AdditiveNoise(ColumnwiseEngine):
 
     Parameters
     ----------
-    graph : CausalGraph
-    schema : Schema or mapping, optional
-        Kinds of columns; by default inferred from the data.
-    seed : int
-        For the folds of the cross-validation.
-    missing : {"error", "drop", "model"}
-        What to do about missing values: refuse them, leave their rows out, or learn from those rows
-        too, with draws for what is missing.
+    graph, schema, seed, missing
+        See `vaca.engines.parameters.EngineParameters`.
 
     Attributes
     ----------
@@ -69,35 +62,13 @@ class AdditiveNoise(ColumnwiseEngine):
     2
     """
 
-    mechanisms_: pd.Series
-
-    def __init__(
-        self,
-        graph: CausalGraph,
-        schema: Schema | Mapping[str, Kind | Column] | None = None,
-        *,
-        seed: int = 0,
-        missing: str = "error",
-    ) -> None:
-        self.graph = graph
-        self.schema = schema
-        self.seed = seed
-        self.missing = missing
+    mechanisms_: pd.Series = field(init=False)
 
     # ------------------------------------------------------------------ learning
 
-    def _fit(
-        self,
-        train: Columns,
-        validation: Columns,
-        progress: bool | None,
-        checkpoint: str | Path | None,
-        weights: RowWeights | None = None,
-    ) -> None:
-        # Cross-validation holds out rows of its own, so all rows serve.
-        rows = {c: np.concatenate([train[c], validation[c]]) for c in train}
-        self.n_rows_ = len(next(iter(rows.values())))
-        w = np.ones(self.n_rows_) if weights is None else np.concatenate(weights)
+    def _fit(self, given: FitInput) -> None:
+        rows, w = given.together()  # cross-validation holds out rows of its own
+        self.n_rows_ = len(w)
         self._models: dict[str, Predictor] = {}
         self._residuals: dict[str, np.ndarray] = {}
         chosen: dict[str, str] = {}

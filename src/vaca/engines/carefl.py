@@ -12,46 +12,28 @@ AISTATS 2021; with splines and the sizes of the paper's appendix E.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vaca.engines.engine import Engine, RowWeights
+from vaca.engines.engine import Engine
+from vaca.engines.fit_input import FitInput
 from vaca.engines.nn.flow_network import Head, Mechanisms
+from vaca.engines.paper_settings import CAREFL_SETTINGS, paper_parameters
+from vaca.engines.parameters import TrainingParameters
 from vaca.engines.training import TrainConfig, fingerprint, patience_in_epochs, train
-from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import Noise
-from vaca.table.schema import Column, Columns, Kind, Schema
+from vaca.table.schema import Columns
 
 __all__ = ["CAREFL"]
 
-#: Flows and hidden units of the paper's appendix E.
-PAPER_SIZES = {
-    "chain-lin": (4, 5),
-    "chain-nlin": (3, 64),
-    "chain-nadd": (5, 5),
-    "collider-lin": (2, 96),
-    "collider-nlin": (2, 64),
-    "collider-nadd": (3, 16),
-    "triangle-lin": (4, 64),
-    "triangle-nlin": (4, 5),
-    "triangle-nadd": (3, 96),
-    "mgraph-lin": (4, 64),
-    "mgraph-nlin": (4, 96),
-    "mgraph-nadd": (5, 96),
-    "loan": (4, 64),
-    "adult": (2, 96),
-}
-#: With five bins and one hidden layer the parameter counts are the published ones.
-PAPER_BINS = 5
 
-
-class CAREFL(Engine):
+@dataclass(eq=False, repr=False, kw_only=True)
+class CAREFL(Engine, TrainingParameters):
     r"""Autoregressive neural spline flow over the graph's causal ordering.
 
     An intervention sets the node to its value; later columns follow with their noise unchanged.
@@ -65,16 +47,8 @@ class CAREFL(Engine):
 
     Parameters
     ----------
-    graph : CausalGraph
-    schema : Schema or mapping, optional
-        Kinds of columns; by default inferred from the data.
-    seed : int
-        Initial weights, row order, dequantisation noise and the split for early stopping.
-    missing : {"error", "drop", "model"}
-        What to do about missing values: refuse them, leave their rows out, or learn from those rows
-        too, with draws for what is missing.
-    device : str
-        "cpu" or "cuda".
+    graph, schema, seed, missing, device, batch_size, lr, patience, time_budget
+        See `vaca.engines.parameters.EngineParameters` and `TrainingParameters`.
     flows : int
         Layers.
     width : int
@@ -83,12 +57,8 @@ class CAREFL(Engine):
         Spline bins.
     bound : float
         The splines act on :math:`\pm` ``bound`` standard deviations.
-    epochs, batch_size, lr
-        See :class:`vaca.engines.training.TrainConfig`.
-    patience : float, optional
-        Stop after this share of the training without a better validation score; None: never.
-    time_budget : float, optional
-        Seconds for training at most.
+    epochs : int
+        See `vaca.engines.training.TrainConfig`.
 
     Examples
     --------
@@ -105,38 +75,12 @@ class CAREFL(Engine):
     _weighs = False
     _renamed = {"hidden": "width"}
 
-    def __init__(
-        self,
-        graph: CausalGraph,
-        schema: Schema | Mapping[str, Kind | Column] | None = None,
-        *,
-        seed: int = 0,
-        missing: str = "error",
-        device: str = "cpu",
-        flows: int = 3,
-        width: int = 32,
-        bins: int = 8,
-        bound: float = 5.0,
-        epochs: int = 200,
-        batch_size: int = 500,
-        lr: float = 5e-3,
-        patience: float | None = 0.25,
-        time_budget: float | None = None,
-    ) -> None:
-        self.graph = graph
-        self.schema = schema
-        self.seed = seed
-        self.missing = missing
-        self.device = device
-        self.flows = flows
-        self.width = width
-        self.bins = bins
-        self.bound = bound
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.patience = patience
-        self.time_budget = time_budget
+    flows: int = 3
+    width: int = 32
+    bins: int = 8
+    bound: float = 5.0
+    epochs: int = 200
+    patience: float | None = 0.25
 
     @classmethod
     def paper(cls, name: str, graph: CausalGraph | None = None, **changes: Any) -> CAREFL:
@@ -145,17 +89,7 @@ class CAREFL(Engine):
         >>> CAREFL.paper("collider-lin").flows
         2
         """
-        if name not in PAPER_SIZES:
-            raise VacaError(
-                f"the paper has no configuration for {name!r}; {did_you_mean(name, PAPER_SIZES)}"
-            )
-        if graph is None:
-            from vaca.scm import library as scms
-
-            graph = scms.load(name).graph
-        flows, width = PAPER_SIZES[name]
-        settings = {"flows": flows, "width": width, "bins": PAPER_BINS, "batch_size": 1000}
-        return cls(graph, **{**settings, **changes})
+        return cls(**paper_parameters(name, graph, CAREFL_SETTINGS, changes))
 
     # ------------------------------------------------------------------ learning
 
@@ -184,17 +118,11 @@ class CAREFL(Engine):
             for _ in range(self.flows)
         )
 
-    def _fit(
-        self,
-        train_rows: Columns,
-        validation: Columns,
-        progress: bool | None,
-        checkpoint: str | Path | None,
-        weights: RowWeights | None = None,
-    ) -> None:
+    def _fit(self, given: FitInput) -> None:
         names, cells = self._names, self._cells()
         rows, held_out = (
-            np.stack([x[c].astype(float) for c in names], 1) for x in (train_rows, validation)
+            np.stack([x[c].astype(float) for c in names], 1)
+            for x in (given.train, given.validation)
         )
         spread = np.sqrt(rows.var(0) + cells / 12)
         self._mean = rows.mean(0) + 0.5 * cells
@@ -230,8 +158,8 @@ class CAREFL(Engine):
                 time_budget=self.time_budget,
             ),
             generator=generator,
-            checkpoint=checkpoint,
-            progress=progress is not False,
+            checkpoint=given.checkpoint,
+            progress=given.progress is not False,
             label="CAREFL",
             fingerprint=fingerprint(self.get_params(deep=False), values, checked),
         )

@@ -13,9 +13,9 @@ practice", NeurIPS 2023.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from copy import copy, deepcopy
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,12 +24,12 @@ import torch
 from torch import Tensor
 
 from vaca.engines.columnwise import ColumnwiseEngine, normal_between
-from vaca.engines.engine import RowWeights
+from vaca.engines.fit_input import FitInput, RowWeights
 from vaca.engines.nn.candidates import Candidates, Chosen
 from vaca.engines.nn.flow_network import Head, Mechanisms
+from vaca.engines.parameters import TrainingParameters
 from vaca.engines.training import TrainConfig, fingerprint, patience_in_epochs, train
-from vaca.graph.dag import CausalGraph
-from vaca.table.schema import Column, Columns, Kind, Schema
+from vaca.table.schema import Columns
 
 __all__ = ["CausalFlow"]
 
@@ -42,7 +42,8 @@ REFIT_STEPS, REFIT_LR = 100, 3e-3
 POLISH_SHARE = 0.15
 
 
-class CausalFlow(ColumnwiseEngine):
+@dataclass(eq=False, repr=False, kw_only=True)
+class CausalFlow(ColumnwiseEngine, TrainingParameters):
     r"""Exact, fast and accurate engine for tables of any column kinds.
 
     Every column has networks of its own that see the column's parents only. They give
@@ -61,16 +62,8 @@ class CausalFlow(ColumnwiseEngine):
 
     Parameters
     ----------
-    graph : CausalGraph
-    schema : Schema or mapping, optional
-        Kinds of columns; by default inferred from the data.
-    seed : int
-        Initial weights, row order and the split for early stopping.
-    missing : {"error", "drop", "model"}
-        What to do about missing values: refuse them, leave their rows out, or learn from those rows
-        too, with draws for what is missing.
-    device : str
-        "cpu" or "cuda".
+    graph, schema, seed, missing, device, batch_size, lr, patience, time_budget
+        See `vaca.engines.parameters.EngineParameters` and `TrainingParameters`.
     width, depth : int
         Units and number of hidden layers of each column's network.
     bins : int
@@ -79,10 +72,8 @@ class CausalFlow(ColumnwiseEngine):
         The splines act on :math:`\pm` ``bound`` and are the identity beyond.
     steps : int
         Planned optimiser steps; they are turned into epochs by the number of rows.
-    batch_size, lr, ema
-        See :class:`vaca.engines.training.TrainConfig`.
-    patience : float, optional
-        Stop after this share of the training without a better validation score; None: never.
+    ema : float, optional
+        See `vaca.engines.training.TrainConfig`.
     smooth_prior, free_prior : float
         Precision of the normal prior on the network weights of the location-scale and of the free
         mechanisms (as if that many rows spoke against them).
@@ -91,8 +82,6 @@ class CausalFlow(ColumnwiseEngine):
     jitter : float
         Standard deviation, in column sds, of the noise added to continuous values in training, so
         that repeated values have no infinite density.
-    time_budget : float, optional
-        Seconds for training at most.
 
     Attributes
     ----------
@@ -113,71 +102,34 @@ class CausalFlow(ColumnwiseEngine):
 
     _renamed = {"hidden": "width", "layers": "depth"}
 
-    def __init__(
-        self,
-        graph: CausalGraph,
-        schema: Schema | Mapping[str, Kind | Column] | None = None,
-        *,
-        seed: int = 0,
-        missing: str = "error",
-        device: str = "cpu",
-        width: int = 48,
-        depth: int = 2,
-        bins: int = 12,
-        bound: float = 5.0,
-        steps: int = 1400,
-        batch_size: int = 500,
-        lr: float = 1e-2,
-        patience: float | None = 0.3,
-        ema: float | None = 0.995,
-        smooth_prior: float = 2.0,
-        free_prior: float = 1.0,
-        polish_steps: int = 200,
-        polish_lr: float = 1e-3,
-        jitter: float = 1e-3,
-        time_budget: float | None = None,
-    ) -> None:
-        self.graph = graph
-        self.schema = schema
-        self.seed = seed
-        self.missing = missing
-        self.device = device
-        self.width = width
-        self.depth = depth
-        self.bins = bins
-        self.bound = bound
-        self.steps = steps
-        self.batch_size = batch_size
-        self.lr = lr
-        self.patience = patience
-        self.ema = ema
-        self.smooth_prior = smooth_prior
-        self.free_prior = free_prior
-        self.polish_steps = polish_steps
-        self.polish_lr = polish_lr
-        self.jitter = jitter
-        self.time_budget = time_budget
+    width: int = 48
+    depth: int = 2
+    bins: int = 12
+    bound: float = 5.0
+    steps: int = 1400
+    lr: float = 1e-2
+    patience: float | None = 0.3
+    ema: float | None = 0.995
+    smooth_prior: float = 2.0
+    free_prior: float = 1.0
+    polish_steps: int = 200
+    polish_lr: float = 1e-3
+    jitter: float = 1e-3
 
     # ------------------------------------------------------------------ learning
 
-    def _fit(
-        self,
-        train_rows: Columns,
-        validation: Columns,
-        progress: bool | None,
-        checkpoint: str | Path | None,
-        weights: RowWeights | None = None,
-    ) -> None:
+    def _fit(self, given: FitInput) -> None:
         self._names = list(self._parents)
-        self._measure(train_rows)
+        self._measure(given.train)
         generator = torch.Generator().manual_seed(self.seed)
-        n = len(train_rows[self._names[0]])
+        n = len(given.train[self._names[0]])
         flows = Candidates(self._build, self._penalties(n)).to(self.device)
         values, held_out = (
-            self._tensor(rows).to(self.device, torch.float32) for rows in (train_rows, validation)
+            self._tensor(rows).to(self.device, torch.float32)
+            for rows in (given.train, given.validation)
         )
         features, held_features = flows.features(values), flows.features(held_out)
-        own, others = self._weights(weights)
+        own, others = self._weights(given.weights)
         jitter = self._jitter()
 
         def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
@@ -206,15 +158,15 @@ class CausalFlow(ColumnwiseEngine):
                 time_budget=self._seconds(1.0 - POLISH_SHARE),
             ),
             generator=generator,
-            checkpoint=checkpoint,
-            progress=progress is not False,
+            checkpoint=given.checkpoint,
+            progress=given.progress is not False,
             label="CausalFlow",
             fingerprint=fingerprint(self.get_params(deep=False), values, held_out),
         )
         self.history_ = history.frame()
         chosen = flows.choose(held_out)
         steps = self.polish_steps, self.polish_lr
-        self._polish(chosen, values, own, *steps, generator, progress is not False)
+        self._polish(chosen, values, own, *steps, generator, given.progress is not False)
         self._flows = chosen.double().eval()
 
     def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> CausalFlow:

@@ -13,17 +13,18 @@ from __future__ import annotations
 import copy
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vaca.engines.columnwise import ColumnwiseEngine
-from vaca.engines.engine import RowWeights, kept_places
+from vaca.engines.engine import kept_places
+from vaca.engines.fit_input import FitInput
 from vaca.engines.mechanisms.choosing import (
     Inputs,
     Trial,
@@ -37,10 +38,9 @@ from vaca.engines.mechanisms.levels import Levels
 from vaca.engines.mechanisms.numeric import Numeric
 from vaca.engines.mechanisms.roots import Root, Together
 from vaca.errors import VacaError, did_you_mean
-from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import Noise
 from vaca.model.workers import each
-from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
+from vaca.table.schema import Columns, as_frame
 
 __all__ = ["FAMILIES", "Composite"]
 
@@ -58,19 +58,14 @@ _KINDS: dict[str, Any] = {
 Mechanism = Numeric | Levels | Root | Together | Hurdle
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Composite(ColumnwiseEngine):
     """Column by column: the simplest mechanism that predicts held-out rows about best.
 
     Parameters
     ----------
-    graph : CausalGraph
-    schema : Schema or mapping, optional
-        Kinds of columns; by default inferred from the data.
-    seed : int
-        For the folds of the cross-validation.
-    missing : {"error", "drop", "model"}
-        What to do about missing values: refuse them, leave their rows out, or learn from those rows
-        too, with draws for what is missing.
+    graph, schema, seed, missing
+        See `vaca.engines.parameters.EngineParameters`.
     families : sequence of str, optional
         What may compete beside straight lines: "curves", "products" (of two causes), "steps"
         (where a cause passes a value), "trees", "spread" (noise whose size changes with the
@@ -103,47 +98,25 @@ class Composite(ColumnwiseEngine):
     {'x1': 'as observed', 'x2': 'linear'}
     """
 
-    columns_: pd.DataFrame
-    leaderboard_: pd.DataFrame
-    _block_weights: np.ndarray | None = None  # of the kept rows, in a refit
+    columns_: pd.DataFrame = field(init=False)
+    leaderboard_: pd.DataFrame = field(init=False)
+    _block_weights: np.ndarray | None = field(
+        default=None, init=False
+    )  # of the kept rows, in a refit
 
-    def __init__(
-        self,
-        graph: CausalGraph,
-        schema: Schema | Mapping[str, Kind | Column] | None = None,
-        *,
-        seed: int = 0,
-        missing: str = "error",
-        families: Sequence[str] | None = None,
-        max_rows: int = 20_000,
-        time_budget: float | None = None,
-    ) -> None:
-        self.graph = graph
-        self.schema = schema
-        self.seed = seed
-        self.missing = missing
-        self.families = families
-        self.max_rows = max_rows
-        self.time_budget = time_budget
+    families: Sequence[str] | None = None
+    max_rows: int = 20_000
+    time_budget: float | None = None
 
     # ------------------------------------------------------------------ learning
 
-    def _fit(
-        self,
-        train: Columns,
-        validation: Columns,
-        progress: bool | None,
-        checkpoint: str | Path | None,
-        weights: RowWeights | None = None,
-    ) -> None:
+    def _fit(self, given: FitInput) -> None:
         families = FAMILIES if self.families is None else tuple(self.families)
         for name in families:
             if name not in FAMILIES:
                 raise VacaError(f"unknown family {name!r}; {did_you_mean(name, FAMILIES)}")
-        # Cross-validation holds out rows of its own, so all rows serve.
-        rows = {c: np.concatenate([train[c], validation[c]]) for c in train}
-        n = self.n_rows_ = len(next(iter(rows.values())))
-        w = np.ones(n) if weights is None else np.concatenate(weights)
+        rows, w = given.together()  # cross-validation holds out rows of its own
+        n = self.n_rows_ = len(w)
         if n > self.max_rows:
             keep = np.random.default_rng([self.seed, 5]).permutation(n)[: self.max_rows]
             rows, w = {c: v[keep] for c, v in rows.items()}, w[keep]
@@ -155,7 +128,7 @@ class Composite(ColumnwiseEngine):
         half = None if self.time_budget is None else time.time() + 0.5 * self.time_budget
         shared = (bare, rows, w, frozenset(families), half)
         columns = list(self._parents)
-        with _bar(len(columns), progress) as show:
+        with _bar(len(columns), given.progress) as show:
             chosen = each(_choose_column, shared, columns, **self._where)
             for column in columns:
                 show(column)

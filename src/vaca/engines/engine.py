@@ -13,8 +13,9 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
+from vaca.engines.fit_input import FitInput
 from vaca.engines.missing import check_missing, drop_gaps, gaps_of
-from vaca.engines.parameters import check_parameters
+from vaca.engines.parameters import EngineParameters, check_parameters
 from vaca.errors import NotFittedError, SchemaError, VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.answers import Effect
@@ -25,7 +26,7 @@ from vaca.model.intervention import Intervention
 from vaca.model.support import Comparable, Overlap
 from vaca.model.workers import each
 from vaca.table.column import LARGEST
-from vaca.table.schema import Column, Columns, Kind, Schema, as_frame
+from vaca.table.schema import Columns, Schema, as_frame
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -37,11 +38,8 @@ VALIDATION_SHARE = 0.15
 #: Rows that a model keeps of its table.
 KEPT_ROWS = 20_000
 
-#: Weights of the training rows and of the validation rows.
-RowWeights = tuple[np.ndarray, np.ndarray]
 
-
-class Engine(CausalModel, BaseEstimator, abc.ABC):
+class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
     """A causal model that is fitted to a table and a graph.
 
     A subclass writes its hyper-parameters out in its constructor and stores them as given
@@ -68,10 +66,6 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         One row per epoch, for engines trained by gradient steps; else empty.
     """
 
-    graph: CausalGraph
-    schema: Schema | Mapping[str, Kind | Column] | None
-    seed: int
-    missing: str = "error"
     _learned = True
     _weighs = True  # whether `_fit` can weigh rows
     #: Grows with every change of code that alters the answers of an engine at equal settings, so
@@ -179,7 +173,7 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
         self._known: dict[str, Any] = {}
         self._keep_rows(whole, given)
         try:
-            self._fit(train, held_out, progress, checkpoint, pair)
+            self._fit(FitInput(train, held_out, pair, progress, checkpoint))
             self.refits_ = self._refits(whole, given, refits, filler)
         except BaseException:
             del self.schema_  # a half-trained model must not answer
@@ -330,15 +324,8 @@ class Engine(CausalModel, BaseEstimator, abc.ABC):
     # ------------------------------------------------------------------ for subclasses
 
     @abc.abstractmethod
-    def _fit(
-        self,
-        train: Columns,
-        validation: Columns,
-        progress: bool | None,
-        checkpoint: str | Path | None,
-        weights: RowWeights | None = None,
-    ) -> None:
-        """Learn from encoded rows; the weights, if any, are those of the two tables' rows."""
+    def _fit(self, given: FitInput) -> None:
+        """Learn from encoded rows."""
 
     #: Parameters that had another name in folders of format 1 and in stored runs, by that name.
     _renamed: Mapping[str, str] = {}

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.engines.engine import Engine, RowWeights
+from vaca.engines.engine import Engine
+from vaca.engines.fit_input import FitInput, RowWeights
 from vaca.engines.processes import Task, fit_all
 from vaca.engines.registry import engine_class, engine_names
 from vaca.errors import VacaError, did_you_mean
@@ -142,23 +143,18 @@ class Ensemble(Engine):
 
     # ------------------------------------------------------------------ fitting
 
-    def _fit(
-        self,
-        train: Columns,
-        validation: Columns,
-        progress: bool | None,
-        checkpoint: str | Path | None,
-        weights: RowWeights | None = None,
-    ) -> None:
+    def _fit(self, given: FitInput) -> None:
         if not isinstance(self.members, int) or self.members < 2:
             raise VacaError(f"members is a whole number of at least 2; got {self.members!r}")
         blank = self._blank_members()
         jobs = min(self.members, self.jobs or os.cpu_count() or 1)
         tasks: list[Task] = []
         for k, member in enumerate(blank):
-            rows, own = self._rows_of(member, train, validation, weights, k)
-            tasks.append((member, rows, validation, _own_checkpoint(checkpoint, k), own))
-        with _progress(progress, self.members) as advance:
+            rows, own = self._rows_of(member, given.train, given.validation, given.weights, k)
+            tasks.append(
+                (member, rows, given.validation, _own_checkpoint(given.checkpoint, k), own)
+            )
+        with _progress(given.progress, self.members) as advance:
             fitted: list[Engine | None] = [None] * self.members
             for k, member in fit_all(tasks, jobs, self._where.get("cluster")):
                 fitted[k] = member

@@ -5,7 +5,7 @@ from __future__ import annotations
 import abc
 import math
 from copy import copy, deepcopy
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,13 @@ import pandas as pd
 import torch
 from torch import Tensor
 
-from vaca.engines.engine import Engine, RowWeights
+from vaca.engines.engine import Engine
+from vaca.engines.fit_input import FitInput, RowWeights
 from vaca.engines.layout import Layout
 from vaca.engines.nn import objectives
 from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import OBJECTIVES, Objective
+from vaca.engines.parameters import TrainingParameters
 from vaca.engines.training import TrainConfig, fingerprint, patience_in_epochs
 from vaca.engines.training import train as train_network
 from vaca.errors import VacaError
@@ -30,8 +32,20 @@ REFIT_STEPS, REFIT_LR = 150, 3e-3
 BLOCK = 2048
 
 
-class LatentEngine(Engine, abc.ABC):
+@dataclass(eq=False, repr=False, kw_only=True)
+class LatentEngine(Engine, TrainingParameters, abc.ABC):
     """A variational autoencoder over a table; a subclass says which network it has.
+
+    Parameters
+    ----------
+    output_noise : bool
+        Whether samples get output noise.
+    objective : {"elbo", "iwae", "dreg", "piwae"}
+        The bound to train on, with ``samples`` draws for each row and ``beta`` on the KL term.
+    validation_samples : int
+        Importance samples of the validation score.
+    weight_decay : float
+        See `vaca.engines.training.TrainConfig`.
 
     Attributes
     ----------
@@ -39,19 +53,14 @@ class LatentEngine(Engine, abc.ABC):
         Trained numbers.
     """
 
-    n_parameters_: int
+    n_parameters_: int = field(init=False)
 
-    device: str
-    output_noise: bool
-    objective: Objective
-    samples: int
-    beta: float
-    validation_samples: int
-    batch_size: int
-    lr: float
-    weight_decay: float
-    patience: float | None
-    time_budget: float | None
+    output_noise: bool = True
+    objective: Objective = "elbo"
+    samples: int = 1
+    beta: float = 1.0
+    validation_samples: int = 1
+    weight_decay: float = 0.0
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -73,24 +82,17 @@ class LatentEngine(Engine, abc.ABC):
 
     # ------------------------------------------------------------------ fitting
 
-    def _fit(
-        self,
-        train_rows: Columns,
-        validation: Columns,
-        progress: bool | None,
-        checkpoint: str | Path | None,
-        weights: RowWeights | None = None,
-    ) -> None:
+    def _fit(self, given: FitInput) -> None:
         self._check_parameters()
-        layout = Layout.of(self.graph, self.schema_, train_rows)
+        layout = Layout.of(self.graph, self.schema_, given.train)
         generator = torch.Generator().manual_seed(self.seed)
         net = self._build(layout, generator).to(self.device)
         draws = torch.Generator(device=self.device).manual_seed(self.seed + 1)
-        x = torch.as_tensor(layout.tensor(train_rows), dtype=torch.float32, device=self.device)
+        x = torch.as_tensor(layout.tensor(given.train), dtype=torch.float32, device=self.device)
         held_out = torch.as_tensor(
-            layout.tensor(validation), dtype=torch.float32, device=self.device
+            layout.tensor(given.validation), dtype=torch.float32, device=self.device
         )
-        own, others = self._row_weights(weights)
+        own, others = self._row_weights(given.weights)
         rows = x.shape[1]
         schedule = self._schedule(rows)
 
@@ -119,8 +121,8 @@ class LatentEngine(Engine, abc.ABC):
                 time_budget=self.time_budget,
             ),
             generator=draws,
-            checkpoint=checkpoint,
-            progress=progress is not False,
+            checkpoint=given.checkpoint,
+            progress=given.progress is not False,
             label=type(self).__name__,
             fingerprint=fingerprint(
                 self.get_params(deep=False), x, held_out, *(w for w in (own,) if w is not None)

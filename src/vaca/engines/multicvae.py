@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import torch
@@ -10,15 +11,14 @@ import torch
 from vaca.engines.latent import LatentEngine
 from vaca.engines.layout import Layout
 from vaca.engines.nn.conditional_network import ConditionalNetwork
-from vaca.engines.nn.objectives import Objective
 from vaca.engines.nn.value_network import depth_layers
-from vaca.engines.paper_settings import MULTICVAE_SETTINGS
+from vaca.engines.paper_settings import MULTICVAE_SETTINGS, paper_parameters
 from vaca.engines.training import plan_epochs
-from vaca.errors import VacaError, did_you_mean
+from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
-from vaca.table.schema import Column, Kind, Schema
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class MultiCVAE(LatentEngine):
     r"""A conditional variational autoencoder per column, run in the order of the graph.
 
@@ -30,14 +30,10 @@ class MultiCVAE(LatentEngine):
 
     Parameters
     ----------
-    graph : CausalGraph
-    schema : Schema or mapping, optional
-        Kinds of some or all columns; the others are read off the data.
-    seed : int
-    missing : {"error", "drop", "model"}
-        What to do about missing values: refuse them, leave their rows out, or learn from those rows
-        too, with draws for what is missing.
-    device : str
+    graph, schema, seed, missing, device, batch_size, lr, patience, time_budget
+        See `vaca.engines.parameters.EngineParameters` and `TrainingParameters`.
+    output_noise, objective, samples, beta, validation_samples, weight_decay
+        See `vaca.engines.latent.LatentEngine`.
     latent_dim : int
         Dimension of each column's z.
     encoder_hidden, decoder_hidden : sequence of int
@@ -46,18 +42,8 @@ class MultiCVAE(LatentEngine):
         Rate at which hidden units are dropped in training.
     variance : float
         Output variance of continuous columns (standardised); the paper's lambda is twice this.
-    output_noise : bool
-        Whether samples get output noise.
-    objective : {"elbo", "iwae", "dreg", "piwae"}
-        With ``samples`` draws for each row and ``beta`` on the KL term.
-    validation_samples : int
-        Importance samples of the validation score.
-    steps, epochs, batch_size, lr, weight_decay, schedule, ema, grad_clip, validate_every
+    steps, epochs, schedule, ema, grad_clip, validate_every
         See `vaca.engines.training.TrainConfig`; ``steps`` counts if ``epochs`` is not given.
-    patience : float, optional
-        Stop after this share of the training without a better validation score; None: never.
-    time_budget : float, optional
-        Seconds for training at most.
 
     References
     ----------
@@ -73,62 +59,17 @@ class MultiCVAE(LatentEngine):
     [0.5, 0.5]
     """
 
-    def __init__(
-        self,
-        graph: CausalGraph,
-        schema: Schema | Mapping[str, Kind | Column] | None = None,
-        *,
-        seed: int = 0,
-        missing: str = "error",
-        device: str = "cpu",
-        latent_dim: int = 2,
-        encoder_hidden: Sequence[int] = (32, 32),
-        decoder_hidden: Sequence[int] = (32, 32),
-        dropout: float = 0.0,
-        variance: float = 0.025,
-        output_noise: bool = True,
-        objective: Objective = "elbo",
-        samples: int = 1,
-        beta: float = 1.0,
-        validation_samples: int = 1,
-        steps: int = 2000,
-        epochs: int | None = None,
-        batch_size: int = 500,
-        lr: float = 5e-3,
-        weight_decay: float = 0.0,
-        schedule: Literal["constant", "exponential", "onecycle", "cosine"] = "onecycle",
-        ema: float | None = 0.99,
-        grad_clip: float | None = 10.0,
-        patience: float | None = None,
-        validate_every: int | None = None,
-        time_budget: float | None = None,
-    ) -> None:
-        self.graph = graph
-        self.schema = schema
-        self.seed = seed
-        self.missing = missing
-        self.device = device
-        self.latent_dim = latent_dim
-        self.encoder_hidden = encoder_hidden
-        self.decoder_hidden = decoder_hidden
-        self.dropout = dropout
-        self.variance = variance
-        self.output_noise = output_noise
-        self.objective = objective
-        self.samples = samples
-        self.beta = beta
-        self.validation_samples = validation_samples
-        self.steps = steps
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.ema = ema
-        self.grad_clip = grad_clip
-        self.patience = patience
-        self.validate_every = validate_every
-        self.time_budget = time_budget
+    latent_dim: int = 2
+    encoder_hidden: Sequence[int] = (32, 32)
+    decoder_hidden: Sequence[int] = (32, 32)
+    dropout: float = 0.0
+    variance: float = 0.025
+    steps: int = 2000
+    epochs: int | None = None
+    schedule: Literal["constant", "exponential", "onecycle", "cosine"] = "onecycle"
+    ema: float | None = 0.99
+    grad_clip: float | None = 10.0
+    validate_every: int | None = None
 
     @classmethod
     def paper(cls, name: str, graph: CausalGraph | None = None, **changes: Any) -> MultiCVAE:
@@ -139,13 +80,7 @@ class MultiCVAE(LatentEngine):
         >>> MultiCVAE.paper("collider-lin").decoder_hidden
         ()
         """
-        if name not in MULTICVAE_SETTINGS:
-            raise VacaError(f"no settings for {name!r}; {did_you_mean(name, MULTICVAE_SETTINGS)}")
-        if graph is None:
-            from vaca.scm import library as scms
-
-            graph = scms.load(name).graph
-        return cls(graph, **{**MULTICVAE_SETTINGS[name], **changes})
+        return cls(**paper_parameters(name, graph, MULTICVAE_SETTINGS, changes))
 
     def _check_parameters(self) -> None:
         self._check_objective()

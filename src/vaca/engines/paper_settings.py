@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
+
+from vaca.errors import VacaError, did_you_mean
+from vaca.graph.dag import CausalGraph
 
 
 def _vaca(hidden: int, dropout: float, residual: bool, **changes: Any) -> dict[str, Any]:
@@ -76,3 +80,40 @@ MULTICVAE_SETTINGS: dict[str, dict[str, Any]] = {
     "loan": _multicvae(1, (64, 64), 0.0, encoder_hidden=(16, 16)),
     "adult": _multicvae(2, (16,), 0.0, encoder_hidden=(16, 16)),
 }
+
+
+def _carefl(flows: int, width: int) -> dict[str, Any]:
+    # With five bins and one hidden layer the parameter counts are the published ones.
+    return {"flows": flows, "width": width, "bins": 5, "batch_size": 1000}
+
+
+#: For `CAREFL.paper`.
+CAREFL_SETTINGS: dict[str, dict[str, Any]] = {
+    "chain-lin": _carefl(4, 5),
+    "chain-nlin": _carefl(3, 64),
+    "chain-nadd": _carefl(5, 5),
+    "collider-lin": _carefl(2, 96),
+    "collider-nlin": _carefl(2, 64),
+    "collider-nadd": _carefl(3, 16),
+    "triangle-lin": _carefl(4, 64),
+    "triangle-nlin": _carefl(4, 5),
+    "triangle-nadd": _carefl(3, 96),
+    "mgraph-lin": _carefl(4, 64),
+    "mgraph-nlin": _carefl(4, 96),
+    "mgraph-nadd": _carefl(5, 96),
+    "loan": _carefl(4, 64),
+    "adult": _carefl(2, 96),
+}
+
+
+def paper_parameters(
+    name: str, graph: CausalGraph | None, table: Mapping[str, Any], changes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """An engine's parameters for one of the paper's SCMs, and that SCM's graph if none is given."""
+    if name not in table:
+        raise VacaError(f"no settings for {name!r}; {did_you_mean(name, table)}")
+    if graph is None:
+        from vaca.scm import library as scms
+
+        graph = scms.load(name).graph
+    return {"graph": graph, **table[name], **changes}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,14 +12,13 @@ from vaca.engines.conditions import check_conditions, check_variance
 from vaca.engines.latent import LatentEngine
 from vaca.engines.layout import Layout
 from vaca.engines.nn.disjoint import Aggregator
-from vaca.engines.nn.objectives import Objective
 from vaca.engines.nn.state_network import StateNetwork
-from vaca.engines.paper_settings import VACA_SETTINGS
-from vaca.errors import VacaError, did_you_mean
+from vaca.engines.paper_settings import VACA_SETTINGS, paper_parameters
+from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
-from vaca.table.schema import Column, Kind, Schema
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class PaperVACA(LatentEngine):
     r"""VACA as published: one latent vector per node, and messages that carry hidden states.
 
@@ -28,16 +28,10 @@ class PaperVACA(LatentEngine):
 
     Parameters
     ----------
-    graph : CausalGraph
-    schema : Schema or mapping, optional
-        Kinds of some or all columns; the others are read off the data.
-    seed : int
-        For starting weights, batches and the split into training and validation rows.
-    device : str
-        "cpu" or "cuda".
-    missing : {"error", "drop", "model"}
-        What to do about missing values: refuse them, leave their rows out, or learn from those rows
-        too, with draws for what is missing.
+    graph, schema, seed, missing, device, batch_size, lr, patience, time_budget
+        See `vaca.engines.parameters.EngineParameters` and `TrainingParameters`.
+    output_noise, objective, samples, beta, validation_samples, weight_decay
+        See `vaca.engines.latent.LatentEngine`.
     latent_dim : int
         Dimension of each node's z.
     width : int
@@ -60,20 +54,10 @@ class PaperVACA(LatentEngine):
         Weight of the likelihood of discrete columns in training. The paper weighs the KL term with
         0.05 against a likelihood of weight 1, that is, the likelihood with 20; a Gaussian of
         variance 0.025 has that built in, a level does not.
-    output_noise : bool
-        Whether samples get output noise; the paper's do not.
-    objective : {"elbo", "iwae", "dreg", "piwae"}
-        The bound to train on, with ``samples`` draws for each row and ``beta`` on the KL term.
-    validation_samples : int
-        Importance samples of the validation score.
     validate_every : int
         Epochs between validations.
-    epochs, batch_size, lr, weight_decay
-        See `vaca.engines.training.TrainConfig`; the decay is part of the gradient.
-    patience : float, optional
-        Stop after this share of the training without a better validation score; None: never.
-    time_budget : float, optional
-        Seconds for training at most.
+    epochs : int
+        See `vaca.engines.training.TrainConfig`; the weight decay is part of the gradient.
 
     Examples
     --------
@@ -84,77 +68,29 @@ class PaperVACA(LatentEngine):
     [1.0, 1.0]
     """
 
-    def __init__(
-        self,
-        graph: CausalGraph,
-        schema: Schema | Mapping[str, Kind | Column] | None = None,
-        *,
-        seed: int = 0,
-        device: str = "cpu",
-        missing: str = "error",
-        latent_dim: int = 4,
-        width: int = 16,
-        hidden_layers: int | None = None,
-        encoder_hidden_layers: int = 0,
-        message_hidden: Sequence[int] = (16,),
-        update_hidden: Sequence[int] | None = None,
-        aggregators: Sequence[Aggregator] = ("sum",),
-        residual: bool = False,
-        parents_dropout: float = 0.0,
-        variance: str | float = 0.025,
-        discrete_weight: float = 20.0,
-        output_noise: bool = False,
-        objective: Objective = "elbo",
-        samples: int = 1,
-        beta: float = 1.0,
-        validation_samples: int = 100,
-        validate_every: int = 1,
-        epochs: int = 500,
-        batch_size: int = 1000,
-        lr: float = 5e-3,
-        weight_decay: float = 1.2e-6,
-        patience: float | None = 0.1,
-        time_budget: float | None = None,
-    ) -> None:
-        self.graph = graph
-        self.schema = schema
-        self.seed = seed
-        self.device = device
-        self.missing = missing
-        self.latent_dim = latent_dim
-        self.width = width
-        self.hidden_layers = hidden_layers
-        self.encoder_hidden_layers = encoder_hidden_layers
-        self.message_hidden = message_hidden
-        self.update_hidden = update_hidden
-        self.aggregators = aggregators
-        self.residual = residual
-        self.parents_dropout = parents_dropout
-        self.variance = variance
-        self.discrete_weight = discrete_weight
-        self.output_noise = output_noise
-        self.objective = objective
-        self.samples = samples
-        self.beta = beta
-        self.validation_samples = validation_samples
-        self.validate_every = validate_every
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.patience = patience
-        self.time_budget = time_budget
+    latent_dim: int = 4
+    width: int = 16
+    hidden_layers: int | None = None
+    encoder_hidden_layers: int = 0
+    message_hidden: Sequence[int] = (16,)
+    update_hidden: Sequence[int] | None = None
+    aggregators: Sequence[Aggregator] = ("sum",)
+    residual: bool = False
+    parents_dropout: float = 0.0
+    variance: str | float = 0.025
+    discrete_weight: float = 20.0
+    output_noise: bool = False
+    validation_samples: int = 100
+    validate_every: int = 1
+    epochs: int = 500
+    batch_size: int = 1000
+    weight_decay: float = 1.2e-6
+    patience: float | None = 0.1
 
     @classmethod
     def paper(cls, name: str, graph: CausalGraph | None = None, **changes: Any) -> PaperVACA:
         """The paper's sizes for one of its SCMs; see `VACA.paper`."""
-        if name not in VACA_SETTINGS:
-            raise VacaError(f"no settings for {name!r}; {did_you_mean(name, VACA_SETTINGS)}")
-        if graph is None:
-            from vaca.scm import library as scms
-
-            graph = scms.load(name).graph
-        return cls(graph, **{**VACA_SETTINGS[name], **changes})
+        return cls(**paper_parameters(name, graph, VACA_SETTINGS, changes))
 
     def _check_parameters(self) -> None:
         self._check_objective()

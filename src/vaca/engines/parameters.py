@@ -5,11 +5,14 @@ from __future__ import annotations
 import ast
 import inspect
 import numbers
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from vaca.errors import VacaError, shorten
+from vaca.graph.dag import CausalGraph
 from vaca.model.arguments import check_count, check_number, check_seed
+from vaca.table.schema import Column, Kind, Schema
 
 #: Whole numbers: smallest and largest. A network beyond the largest was not meant.
 WHOLE = {
@@ -40,6 +43,52 @@ WHOLE = {
 }
 #: Numbers that must be above 0.
 POSITIVE = ("bound", "grad_clip", "lr", "noise_cap", "patience", "polish_lr", "time_budget")
+
+
+@dataclass(eq=False, repr=False)
+class EngineParameters:
+    """What every engine takes.
+
+    Parameters
+    ----------
+    graph : CausalGraph
+    schema : Schema or mapping, optional
+        Kinds of some or all columns; the others are inferred from the data.
+    seed : int
+        For all that is random in a fit: starting weights, order of rows, splits and folds.
+    missing : {"error", "drop", "model"}
+        What to do about missing values: refuse them, leave their rows out, or learn from those rows
+        too, with draws for what is missing.
+    """
+
+    graph: CausalGraph
+    schema: Schema | Mapping[str, Kind | Column] | None = None
+    _: KW_ONLY
+    seed: int = 0
+    missing: str = "error"
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TrainingParameters(EngineParameters):
+    """What engines that are trained by gradient steps take too.
+
+    Parameters
+    ----------
+    device : str
+        "cpu" or "cuda".
+    batch_size, lr
+        See `vaca.engines.training.TrainConfig`.
+    patience : float, optional
+        Stop after this share of the training without a better validation score; None: never.
+    time_budget : float, optional
+        Seconds for training at most.
+    """
+
+    device: str = "cpu"
+    batch_size: int = 500
+    lr: float = 5e-3
+    patience: float | None = None
+    time_budget: float | None = None
 
 
 def check_parameters(engine: Any) -> None:

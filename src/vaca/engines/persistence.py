@@ -17,7 +17,6 @@ from safetensors.numpy import load as load_arrays
 from safetensors.numpy import save as save_arrays
 
 import vaca
-from vaca.atomic import recover, write_folder
 from vaca.engines.bounded import Bounded
 from vaca.engines.parameters import check_parameters
 from vaca.engines.registry import ENGINES, engine_class
@@ -26,6 +25,7 @@ from vaca.graph.dag import CausalGraph
 from vaca.graph.parts import check_depth
 from vaca.model.arguments import check_count, check_number
 from vaca.model.support import Overlap
+from vaca.table.atomic import recover, write_folder
 from vaca.table.column import GAP
 from vaca.table.dtypes import read_dtype
 from vaca.table.schema import Column, Schema

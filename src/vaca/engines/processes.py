@@ -22,11 +22,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.atomic import work_folder
-from vaca.engines.engine import Engine, RowWeights
+from vaca.engines.engine import Engine
+from vaca.engines.fit_input import FitInput, RowWeights
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.workers import each
+from vaca.table.atomic import work_folder
 from vaca.table.schema import Columns, Schema
 
 __all__ = ["Task", "fit_all"]
@@ -104,7 +105,7 @@ def fit_one(
     engine.n_rows_ = len(next(iter(train.values())))
     try:
         torch.set_num_threads(1)
-        engine._fit(train, validation, False, checkpoint, weights)
+        engine._fit(FitInput(train, validation, weights, False, checkpoint))
     finally:
         torch.set_num_threads(threads)
 

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
-from vaca.atomic import complete
 from vaca.errors import VacaError
+from vaca.table.atomic import complete
 
 if TYPE_CHECKING:
     import pandas as pd

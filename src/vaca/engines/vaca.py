@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,14 +12,13 @@ from vaca.engines.conditions import check_conditions, check_variance
 from vaca.engines.engine import Engine
 from vaca.engines.latent import LatentEngine
 from vaca.engines.layout import Layout
-from vaca.engines.nn.objectives import Objective
 from vaca.engines.nn.value_network import ValueNetwork
 from vaca.engines.paper_vaca import PaperVACA
 from vaca.engines.training import plan_epochs
 from vaca.graph.dag import CausalGraph
-from vaca.table.schema import Column, Kind, Schema
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class VACA(LatentEngine):
     r"""Variational causal graph autoencoder.
 
@@ -36,16 +36,10 @@ class VACA(LatentEngine):
 
     Parameters
     ----------
-    graph : CausalGraph
-    schema : Schema or mapping, optional
-        Kinds of some or all columns; the others are read off the data.
-    seed : int
-        For starting weights, batches and the split into training and validation rows.
-    missing : {"error", "drop", "model"}
-        What to do about missing values: refuse them, leave their rows out, or learn from those rows
-        too, with draws for what is missing.
-    device : str
-        "cpu" or "cuda".
+    graph, schema, seed, missing, device, batch_size, lr, patience, time_budget
+        See `vaca.engines.parameters.EngineParameters` and `TrainingParameters`.
+    output_noise, objective, samples, beta, validation_samples, weight_decay
+        See `vaca.engines.latent.LatentEngine`.
     width, depth : int
         Units and number of hidden layers of the update networks.
     embedding : int
@@ -62,20 +56,10 @@ class VACA(LatentEngine):
         Output noise of continuous columns: given by the decoder, learned for each column, or fixed.
     noise_cap : float
         Largest sd of the output noise, in sds of the column.
-    output_noise : bool
-        Whether samples get output noise.
-    objective : {"elbo", "iwae", "dreg", "piwae"}
-        The bound to train on, with ``samples`` draws for each row and ``beta`` on the KL term.
-    validation_samples : int
-        Importance samples of the validation score.
     steps : int
         Gradient steps.
-    batch_size, lr, weight_decay, ema
-        See `vaca.engines.training.TrainConfig`; the decay is decoupled from the gradient.
-    patience : float, optional
-        Stop after this share of the training without a better validation score; None: never.
-    time_budget : float, optional
-        Seconds for training at most.
+    ema : float, optional
+        See `vaca.engines.training.TrainConfig`; the weight decay is decoupled from the gradient.
 
     Attributes
     ----------
@@ -98,62 +82,18 @@ class VACA(LatentEngine):
     [1.0, 1.0]
     """
 
-    def __init__(
-        self,
-        graph: CausalGraph,
-        schema: Schema | Mapping[str, Kind | Column] | None = None,
-        *,
-        seed: int = 0,
-        missing: str = "error",
-        device: str = "cpu",
-        width: int = 64,
-        depth: int = 1,
-        embedding: int = 16,
-        map_steps: int = 8,
-        hidden_layers: int | None = None,
-        encoder_hidden_layers: int = 0,
-        refinements: int = 1,
-        variance: str | float = "decoder",
-        noise_cap: float = 0.05,
-        output_noise: bool = True,
-        objective: Objective = "elbo",
-        samples: int = 1,
-        beta: float = 1.0,
-        validation_samples: int = 1,
-        steps: int = 2000,
-        batch_size: int = 500,
-        lr: float = 5e-3,
-        weight_decay: float = 0.5,
-        ema: float | None = 0.99,
-        patience: float | None = None,
-        time_budget: float | None = None,
-    ) -> None:
-        self.graph = graph
-        self.schema = schema
-        self.seed = seed
-        self.device = device
-        self.missing = missing
-        self.width = width
-        self.depth = depth
-        self.embedding = embedding
-        self.map_steps = map_steps
-        self.hidden_layers = hidden_layers
-        self.encoder_hidden_layers = encoder_hidden_layers
-        self.refinements = refinements
-        self.variance = variance
-        self.noise_cap = noise_cap
-        self.output_noise = output_noise
-        self.objective = objective
-        self.samples = samples
-        self.beta = beta
-        self.validation_samples = validation_samples
-        self.steps = steps
-        self.batch_size = batch_size
-        self.lr = lr
-        self.weight_decay = weight_decay
-        self.ema = ema
-        self.patience = patience
-        self.time_budget = time_budget
+    width: int = 64
+    depth: int = 1
+    embedding: int = 16
+    map_steps: int = 8
+    hidden_layers: int | None = None
+    encoder_hidden_layers: int = 0
+    refinements: int = 1
+    variance: str | float = "decoder"
+    noise_cap: float = 0.05
+    steps: int = 2000
+    weight_decay: float = 0.5
+    ema: float | None = 0.99
 
     @classmethod
     def paper(cls, name: str, graph: CausalGraph | None = None, **changes: Any) -> PaperVACA:

@@ -121,8 +121,8 @@ class AuditResult:
             More to show, each optional: `title`, `graph_robustness` (from `graph_robustness`),
             `engine_robustness` (from `engine_robustness`), `frontier` (from `frontier`).
         """
-        from vaca.atomic import complete
         from vaca.fairness.audit_page import render
+        from vaca.table.atomic import complete
 
         path = Path(path)
         page = render(self, **evidence)

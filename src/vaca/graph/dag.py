@@ -231,7 +231,7 @@ class CausalGraph:
 
         A file of that name is replaced, all or nothing.
         """
-        from vaca.atomic import complete
+        from vaca.table.atomic import complete
 
         path = Path(path)
         text = formats.WRITERS[formats.ending(path)](self._parts)

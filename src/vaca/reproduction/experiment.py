@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vaca.atomic import complete
 from vaca.errors import VacaError, did_you_mean
 from vaca.reproduction.figures import Picture
 from vaca.reproduction.maker import stamped
 from vaca.reproduction.recipes import RECIPES, recipe
 from vaca.reproduction.result_tables import Table, to_csv, to_html, to_latex, to_markdown
 from vaca.reproduction.run import Run, Store
+from vaca.table.atomic import complete
 
 __all__ = ["Experiment", "Options", "Reports", "parse_seeds", "plan", "write_outputs"]
 

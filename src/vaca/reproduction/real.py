@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from vaca.atomic import complete
 from vaca.engines.registry import engine_class
 from vaca.graph.dag import CausalGraph
 from vaca.reproduction.real_tables import RealTable, load_real, real_names
+from vaca.table.atomic import complete
 from vaca.table.words import shown_number
 
 __all__ = ["METHODS", "measure", "page", "reproduce_real"]

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from vaca.atomic import complete
 from vaca.errors import VacaError, did_you_mean
+from vaca.table.atomic import complete
 
 __all__ = ["Run", "Store"]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from vaca.atomic import complete
 from vaca.errors import VacaError
+from vaca.table.atomic import complete
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 import vaca
-from vaca import atomic
 from vaca.errors import VacaError
+from vaca.table import atomic
 from vaca.table.files import write_table
 
 GRAPH = vaca.CausalGraph.from_edges([("a", "b")])

@@ -1,0 +1,43 @@
+"""What an engine learns from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from vaca.table.schema import Columns
+
+__all__ = ["FitInput", "RowWeights"]
+
+#: Weights of the training rows and of the validation rows.
+RowWeights = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class FitInput:
+    """What an engine learns from: encoded rows, with their weights if there are any.
+
+    Attributes
+    ----------
+    train, validation : dict of array
+    weights : tuple of array (n,), optional
+        Of the training rows and of the validation rows.
+    progress : bool, optional
+        False for no progress bar.
+    checkpoint : path, optional
+        A file to go on from, and to keep up.
+    """
+
+    train: Columns
+    validation: Columns
+    weights: RowWeights | None = None
+    progress: bool | None = None
+    checkpoint: str | Path | None = None
+
+    def together(self) -> tuple[Columns, np.ndarray]:
+        """All rows, and the weight of each."""
+        rows = {c: np.concatenate([self.train[c], self.validation[c]]) for c in self.train}
+        n = len(next(iter(rows.values())))
+        return rows, np.ones(n) if self.weights is None else np.concatenate(self.weights)
