@@ -52,7 +52,7 @@ def graph_of(table: RealTable) -> CausalGraph:
 
 def answer(table: RealTable, engine: str, settings: dict[str, Any]) -> dict[str, Any]:
     """The effect on everyone and on the treated, by an engine with refits."""
-    kinds = dict.fromkeys(table.levels, "categorical")
+    kinds: dict[str, Any] = dict.fromkeys(table.levels, "categorical")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         model = engine_class(engine)(graph_of(table), schema=kinds or None, **settings)
