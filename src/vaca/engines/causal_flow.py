@@ -13,7 +13,7 @@ practice", NeurIPS 2023.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -33,9 +33,6 @@ from vaca.table.schema import Columns
 
 __all__ = ["CausalFlow"]
 
-#: Rows that go through the networks at once. With many more, every layer waits for memory of the
-#: system instead of using again what the layer before it has left.
-ROWS_AT_ONCE = 8192
 #: Of a refit: enough steps for the answers to move as far as other rows would move them.
 REFIT_STEPS, REFIT_LR = 100, 3e-3
 #: Of a time budget, for the steps after the early stop.
@@ -289,13 +286,11 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     def _unit(self) -> np.ndarray:
         return np.where(self._scale > 0, self._scale, 1.0)
 
-    def _tensor(self, x: Columns, n: int | None = None) -> Tensor:
-        """Standardised rows (n, d); columns that are not there yet are zero."""
-        n = len(next(iter(x.values()))) if n is None else n
-        values = np.zeros((n, len(self._names)))
+    def _tensor(self, x: Columns) -> Tensor:
+        """Standardised rows (n, d)."""
+        values = np.empty((len(next(iter(x.values()))), len(self._names)))
         for j, column in enumerate(self._names):
-            if column in x:
-                values[:, j] = (x[column] - self._mean[j]) / self._unit[j]
+            values[:, j] = (x[column] - self._mean[j]) / self._unit[j]
         return torch.from_numpy(values)
 
     # ------------------------------------------------------------------ mechanisms
@@ -307,43 +302,45 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     def _noise_of(
         self, columns: list[str], x: Columns, rng: np.random.Generator | None
     ) -> dict[str, np.ndarray]:
-        at = [self._names.index(c) for c in columns]
-        ends = [self._flows.numeric_noise(rows, at) for rows in self._pieces(self._tensor(x))]
-        low, high = (torch.cat(parts).cpu().numpy() for parts in zip(*ends, strict=True))
-        return {
-            c: normal_between(low[:, k], high[:, k], rng)
-            if self.schema_.kind(c) == "count"
-            else low[:, k].copy()
-            for k, c in enumerate(columns)
-        }
+        n, result = len(x[columns[0]]), {}
+        for part in self._flows.asked([self._names.index(c) for c in columns]):
+            ends = part.noise(self._inputs(part.columns, x, n), self._inputs(part.parents, x, n))
+            low, high = (values.cpu().numpy() for values in ends)
+            for k, j in enumerate(part.columns):
+                counts = self.schema_.kind(self._names[j]) == "count"
+                result[self._names[j]] = normal_between(low[k], high[k], rng) if counts else low[k]
+        return {c: result[c] for c in columns}
 
     @torch.no_grad()
     def _value_of(
         self, columns: list[str], u: dict[str, np.ndarray], x: Columns
     ) -> dict[str, np.ndarray]:
-        at = [self._names.index(c) for c in columns]
-        noise = torch.from_numpy(np.stack([u[c] for c in columns], 1))
-        pieces = zip(self._pieces(noise), self._pieces(self._tensor(x, len(noise))), strict=True)
-        values = torch.cat([self._flows.numeric_value(part, rows, at) for part, rows in pieces])
-        result = {}
-        for k, (j, column) in enumerate(zip(at, columns, strict=True)):
-            value = values[:, k].cpu().numpy() * self._scale[j] + self._mean[j]
-            if self.schema_.kind(column) == "count":
-                value = np.maximum(np.rint(value), 0.0)
-            result[column] = value
-        return result
+        n, result = len(u[columns[0]]), {}
+        for part in self._flows.asked([self._names.index(c) for c in columns]):
+            noise = torch.from_numpy(np.stack([u[self._names[j]] for j in part.columns]))
+            values = part.value(noise.to(self.device), self._inputs(part.parents, x, n))
+            for k, j in enumerate(part.columns):
+                value = values[k].cpu().numpy() * self._scale[j] + self._mean[j]
+                if self.schema_.kind(self._names[j]) == "count":
+                    value = np.maximum(np.rint(value), 0.0)
+                result[self._names[j]] = value
+        return {c: result[c] for c in columns}
 
     @torch.no_grad()
     def _log_levels(self, columns: list[str], x: Columns, n: int) -> dict[str, np.ndarray]:
-        at = [self._names.index(c) for c in columns]
-        pieces = [self._flows.log_levels(rows, at) for rows in self._pieces(self._tensor(x, n))]
-        tables = zip(*pieces, strict=True)
-        return {c: torch.cat(t).cpu().numpy() for c, t in zip(columns, tables, strict=True)}
+        result = {}
+        for part in self._flows.asked([self._names.index(c) for c in columns]):
+            tables = part.log_levels(self._inputs(part.parents, x, n))
+            for j, table in zip(part.columns, tables, strict=True):
+                result[self._names[j]] = table.cpu().numpy()
+        return {c: result[c] for c in columns}
 
-    def _pieces(self, rows: Tensor) -> Iterator[Tensor]:
-        """Rows for the networks, a moderate number at a time."""
-        at_once = ROWS_AT_ONCE if torch.device(self.device).type == "cpu" else max(1, len(rows))
-        return (part.to(self.device) for part in rows.split(at_once))
+    def _inputs(self, places: Sequence[int], x: Columns, n: int) -> Tensor:
+        """The standardised values (k, n) of the columns at these places."""
+        rows = np.zeros((len(places), n))
+        for row, j in zip(rows, places, strict=True):
+            row[:] = (x[self._names[j]] - self._mean[j]) / self._unit[j]
+        return torch.from_numpy(rows).to(self.device)
 
     # ------------------------------------------------------------------ likelihood
 

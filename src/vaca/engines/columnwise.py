@@ -10,9 +10,11 @@ node (columns of a node are ordered as the graph lists them and fully connected)
 from __future__ import annotations
 
 import abc
+from collections.abc import Collection
 from functools import cached_property
 
 import numpy as np
+import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from vaca.engines.engine import Engine
@@ -96,8 +98,22 @@ class ColumnwiseEngine(Engine, abc.ABC):
 
     def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
         """Noise under which the mechanisms give the rows ``x``."""
-        columns = list(self._parents)
-        n = len(x[columns[0]])
+        return self._abducted(x, rng, list(self._parents))
+
+    def _abduct_frame(
+        self,
+        frame: pd.DataFrame,
+        x: Columns,
+        rng: np.random.Generator | None,
+        below: Collection[str] | None = None,
+    ) -> Noise:
+        if below is None:
+            return self.abduct(x, rng)
+        return self._abducted(x, rng, [c for node in below for c in self.graph.columns(node)])
+
+    def _abducted(self, x: Columns, rng: np.random.Generator | None, columns: list[str]) -> Noise:
+        """Noise of the given columns, and the factual values of all."""
+        n = len(next(iter(x.values())))
         numeric = [c for c in columns if not self._discrete(c)]
         discrete = [c for c in columns if self._discrete(c)]
         u: Noise = {}
@@ -109,7 +125,7 @@ class ColumnwiseEngine(Engine, abc.ABC):
                 categorical = self.schema_.kind(column) == "categorical"
                 posterior = gumbel_noise if categorical else threshold_noise
                 u[f"noise/{column}"] = posterior(log_p, x[column], rng)
-        for column in columns:
+        for column in self._parents:
             u[f"value/{column}"] = np.array(x[column])
         return u
 
@@ -120,9 +136,7 @@ class ColumnwiseEngine(Engine, abc.ABC):
         for layer in self._layers:
             todo = [c for c in layer if c not in x]
             kept = {c: self._unchanged(c, u, x) for c in todo}
-            # The whole layer or nothing: batched products of another shape round differently, and
-            # a column must not change in its last bit because its neighbour is intervened on.
-            run = layer if any(not kept[c].all() for c in todo) else []
+            run = [c for c in todo if not kept[c].all()]
             numeric = [c for c in run if not self._discrete(c)]
             discrete = [c for c in run if self._discrete(c)]
             fresh: Columns = {}
@@ -147,9 +161,9 @@ class ColumnwiseEngine(Engine, abc.ABC):
 
     def _unchanged(self, column: str, u: Noise, x: Columns) -> np.ndarray:
         """Rows (n,) whose parents of ``column`` have their factual values."""
-        n = len(u[f"noise/{column}"])
         if f"value/{column}" not in u:
-            return np.zeros(n, dtype=bool)
+            return np.zeros(len(u[f"noise/{column}"]), dtype=bool)
+        n = len(u[f"value/{column}"])
         same = np.ones(n, dtype=bool)
         for parent in self._parents[column]:
             same &= x[parent] == u[f"value/{parent}"]

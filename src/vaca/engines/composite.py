@@ -214,9 +214,9 @@ class Composite(ColumnwiseEngine):
             u.update({f"noise/{column}": self.rows_[column][rows] for column in columns})
         return u
 
-    def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
-        """Noise under which the mechanisms give the rows ``x``."""
-        return super().abduct(x, rng) | {f"noise/{c}": np.array(x[c]) for c in self._observed}
+    def _abducted(self, x: Columns, rng: np.random.Generator | None, columns: list[str]) -> Noise:
+        drawn = {f"noise/{c}": np.array(x[c]) for c in self._observed}
+        return super()._abducted(x, rng, columns) | drawn
 
     def simulate(self, u: Noise, do: Columns) -> Columns:
         """Run the mechanisms in causal order; blocks without causes are as they were drawn."""

@@ -11,7 +11,7 @@ answered here, once, and never ask which of the two they hold.
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
@@ -334,9 +334,16 @@ class CausalModel(abc.ABC):
         return x
 
     def _abduct_frame(
-        self, frame: pd.DataFrame, x: Columns, rng: np.random.Generator | None
+        self,
+        frame: pd.DataFrame,
+        x: Columns,
+        rng: np.random.Generator | None,
+        below: Collection[str] | None = None,
     ) -> Noise:
-        """`abduct`, for models that can use more of the factual frame than its values."""
+        """`abduct`, for models that can use more of the frame, or that can do less work.
+
+        Of the nodes not among `below`, if that is given, noise is not needed: no `do` moves them.
+        """
         return self.abduct(x, rng)
 
     # ------------------------------------------------------------------ the common work
@@ -410,11 +417,13 @@ class CausalModel(abc.ABC):
         rng: np.random.Generator | None,
     ) -> Columns:
         """Abduction, action, prediction for the given places in a frame, by this fit alone."""
+        # Draws of the noise of all nodes follow one another: leaving some out would change others.
+        below = None if rng is not None else intervention.below
 
         def abducted(a: int, b: int) -> tuple[Noise, Columns]:
             take = rows[a:b]
             kept = self._filled({name: values[take] for name, values in x.items()}, rng)
-            return self._abduct_frame(frame.iloc[take], kept, rng), kept
+            return self._abduct_frame(frame.iloc[take], kept, rng, below), kept
 
         if intervention.has_policy():
             parts = [abducted(a, b) for a, b in _chunks(len(rows))]

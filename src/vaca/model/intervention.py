@@ -100,10 +100,13 @@ class Intervention:
     @property
     def affected(self) -> set[str]:
         """The intervened nodes and all their descendants."""
-        found = set(self.nodes)
-        for node in self.nodes:
-            found.update(self.graph.descendants(node))
-        return found
+        return {*self.nodes, *self.below}
+
+    @property
+    def below(self) -> list[str]:
+        """The descendants of intervened nodes, in causal order."""
+        found = {d for node in self.nodes for d in self.graph.descendants(node)}
+        return [node for node in self.graph.order if node in found]
 
     def has_policy(self) -> bool:
         """Whether a part is a callable, which must see all rows at once."""

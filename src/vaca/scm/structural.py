@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -264,7 +264,11 @@ class StructuralCausalModel(CausalModel):
             frame.attrs["vaca"] = {"model": self.name, "seed": int(seed), "rows": int(n)}
 
     def _abduct_frame(
-        self, frame: pd.DataFrame, x: Columns, rng: np.random.Generator | None
+        self,
+        frame: pd.DataFrame,
+        x: Columns,
+        rng: np.random.Generator | None,
+        below: Collection[str] | None = None,
     ) -> Noise:
         u, known = self._recorded(frame, x)
         if known.all():

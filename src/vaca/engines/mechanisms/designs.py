@@ -260,7 +260,8 @@ def _knots(z: np.ndarray) -> np.ndarray:
 
 def _cubes(z: np.ndarray, knots: np.ndarray) -> np.ndarray:
     """Natural cubic splines without their straight part: (n, knots - 2)."""
-    cubes = np.maximum(z[:, None] - knots, 0.0) ** 3
+    above = np.maximum(z[:, None] - knots, 0.0)
+    cubes = above * above * above  # a tenth of the time of ** 3
     bends = (cubes[:, :-1] - cubes[:, -1:]) / (knots[-1] - knots[:-1])
     return bends[:, :-1] - bends[:, -1:]
 

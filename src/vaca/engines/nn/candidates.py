@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from vaca.engines.nn.asking import Asked
 from vaca.engines.nn.flow_network import Head, Mechanisms
 
 __all__ = ["Candidates", "Chosen"]
@@ -50,36 +51,14 @@ class Chosen(nn.Module):
         every = torch.stack(tables)
         return every[self.choice, :, torch.arange(len(self.choice))].T
 
-    def numeric_noise(self, values: Tensor, columns: list[int]) -> tuple[Tensor, Tensor]:
-        """See `Mechanisms.numeric_noise`."""
-        low = values.new_empty(len(values), len(columns))
-        high = low.clone()
-        for stack, places, part in self._parts(columns):
-            low[:, places], high[:, places] = stack.numeric_noise(values, part)
-        return low, high
-
-    def numeric_value(self, noise: Tensor, values: Tensor, columns: list[int]) -> Tensor:
-        """See `Mechanisms.numeric_value`."""
-        result = torch.empty_like(noise)
-        for stack, places, part in self._parts(columns):
-            result[:, places] = stack.numeric_value(noise[:, places], values, part)
-        return result
-
-    def log_levels(self, values: Tensor, columns: list[int]) -> list[Tensor]:
-        """See `Mechanisms.log_levels`."""
-        result: dict[int, Tensor] = {}
-        for stack, places, part in self._parts(columns):
-            result.update(zip(places, stack.log_levels(values, part), strict=True))
-        return [result[k] for k in range(len(columns))]
-
-    def _parts(self, columns: list[int]) -> list[tuple[Mechanisms, list[int], list[int]]]:
-        """Each stack with the columns it has to answer for, and their places in the list."""
+    def asked(self, columns: Sequence[int]) -> list[Asked]:
+        """The mechanisms of these columns, by the stack that each is taken from."""
         choice = self.choice.tolist()
         parts = []
         for number, stack in enumerate(self.stacks):
-            places = [k for k, j in enumerate(columns) if choice[j] == number]
-            if places:
-                parts.append((stack, places, [columns[k] for k in places]))
+            own = [j for j in columns if choice[j] == number]
+            if own:
+                parts.append(Asked(stack, own))  # type: ignore[arg-type]
         return parts
 
 

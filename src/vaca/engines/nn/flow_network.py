@@ -190,17 +190,25 @@ class Mechanisms(nn.Module):
         self, h: Tensor, skip: Tensor, columns: list[int]
     ) -> tuple[Tensor, Tensor, Splines]:
         """Shift, log-scale (both (k, n)) and spline of numeric columns."""
+        w, b, fixed = self._last(columns)
+        return self._shape(torch.baddbmm(b, h, w), skip, fixed)
+
+    def _last(self, columns: list[int]) -> tuple[Tensor, Tensor, Tensor]:
+        """Last layer of numeric columns, weights and biases, and what the parents do not move."""
         place = [self.place[j] for j in columns]
         whole = len(place) == len(self.numeric)
         w = self.spline_w if whole else self.spline_w[place]
         b = self.spline_b if whole else self.spline_b[place]
+        moved = w.shape[-1]
+        return w, b[..., :moved], b[..., moved:]
+
+    def _shape(self, out: Tensor, skip: Tensor, fixed: Tensor) -> tuple[Tensor, Tensor, Splines]:
+        """Shift, log-scale and spline from what the last layer gives (k, n, moved)."""
         k = self.bins
         if self.fixed_shape:
-            out = torch.baddbmm(b[..., :2], h, w)
             shift, scale = out.split(1, dim=-1)
-            widths, heights, slopes = b[..., 2:].split([k, k, k - 1], dim=-1)
+            widths, heights, slopes = fixed.split([k, k, k - 1], dim=-1)
             return self._assemble(shift + skip, scale, widths, heights, slopes)
-        out = torch.baddbmm(b, h, w)
         if not self.affine:
             spline = Splines(*out.split([k, k, k - 1], dim=-1), bound=self.bound)
             zero = out.new_zeros(())
@@ -313,14 +321,6 @@ class Mechanisms(nn.Module):
         mu, s, spline = self._spline(h, skip, columns)
         y = spline.every.inv(noise.T)
         return (y * torch.exp(s) + mu).T
-
-    def log_levels(self, values: Tensor, columns: list[int]) -> list[Tensor]:
-        """Log-probabilities (n, levels) of each of the given discrete columns."""
-        h, _ = self._trunk(self.features(values), columns)
-        return [
-            F.log_softmax(h[k] @ self.level_w[str(j)] + self.level_b[str(j)], -1)
-            for k, j in enumerate(columns)
-        ]
 
 
 class Splines:
