@@ -145,9 +145,9 @@ def fit(
     from vaca.commands import fit_words
     from vaca.commands.common import without_gaps
     from vaca.engines.persistence import save
-    from vaca.table.files import check_numbers, read_table
+    from vaca.table.files import check_numbers
 
-    table = read_table(data)
+    table = _table(data, engine_, cause, options)
     check_numbers(table[[c for c in table.columns if c in cause.all_columns]], but=kinds)
     check_table(table, cause, options)
     train, held_out = split(table, options["holdout"], options["seed"])
@@ -167,6 +167,23 @@ def fit(
 
 
 # ---------------------------------------------------------------------- doing it
+
+
+def _table(data: Path, engine: Any, graph: CausalGraph, options: dict[str, Any]) -> pd.DataFrame:
+    """The table, or of one in many Parquet rows as many as the engine makes use of."""
+    from vaca.commands.common import note
+    from vaca.table.drawing import draw_rows, reading_bar
+    from vaca.table.files import read_table
+
+    if not data.is_dir() and data.suffix.lower() != ".parquet":
+        return read_table(data)
+    engines = engine if isinstance(engine, list) else [engine]
+    wanted = max(one._rows_wanted() for one in engines) / (1.0 - options["holdout"])
+    with reading_bar(None, None) as advance:
+        drawn = draw_rows(data, round(wanted), seed=options["seed"], progress=advance)
+    if len(drawn.frame) < drawn.rows:
+        note(f"of {drawn.rows:,} rows, {len(drawn.frame):,} were drawn to learn from and to score")
+    return drawn.frame.reset_index(drop=True)
 
 
 def _engine(
@@ -330,11 +347,14 @@ def _notes(data: Path, table: Any, options: dict, scores: Any, joint: dict[str, 
 
 
 def fingerprint(path: Path) -> str:
-    """The SHA-256 of a file."""
+    """The SHA-256 of a file, or of the Parquet files of a folder."""
     import hashlib
 
+    from vaca.table.files import parquet_files
+
     digest = hashlib.sha256()
-    with path.open("rb") as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
+    for place in parquet_files(path) if path.is_dir() else [path]:
+        with place.open("rb") as file:
+            while block := file.read(1 << 20):
+                digest.update(block)
     return digest.hexdigest()

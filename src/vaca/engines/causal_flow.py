@@ -166,6 +166,9 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         self._polish(chosen, values, own, *steps, generator, given.progress is not False)
         self._flows = chosen.double().eval()
 
+    def _rows_wanted(self) -> int:
+        return max(self.steps * self.batch_size, super()._rows_wanted())
+
     def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> CausalFlow:
         """Some steps on the weighted rows from where this flow is; no kind is chosen anew."""
         result = copy(self)

@@ -23,7 +23,7 @@ import numpy as np
 import pandas as pd
 
 from vaca.engines.columnwise import ColumnwiseEngine
-from vaca.engines.engine import kept_places
+from vaca.engines.engine import KEPT_ROWS, kept_places
 from vaca.engines.fit_input import FitInput
 from vaca.engines.mechanisms.choosing import (
     Inputs,
@@ -135,6 +135,9 @@ class Composite(ColumnwiseEngine):
                 self._mechanisms[column], board = next(chosen)
                 boards.append(board)
         self._set_board(pd.concat(boards, ignore_index=True))
+
+    def _rows_wanted(self) -> int:
+        return max(self.max_rows, KEPT_ROWS)
 
     def _choose(
         self, column: str, rows: Columns, w: np.ndarray, families: frozenset[str]

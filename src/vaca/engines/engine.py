@@ -95,8 +95,11 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
 
         Parameters
         ----------
-        data : DataFrame
-            One row per observation; the columns that the graph names are used.
+        data : DataFrame or path
+            One row per observation; the columns that the graph names are used. Of a path to a
+            Parquet file or a folder of them, as many rows as the engine makes use of are drawn in
+            one pass (`Composite`: its `max_rows`, `CausalFlow`: its `steps` times `batch_size`),
+            so that memory does not grow with the table; ranges and levels are those of all rows.
         validation : DataFrame, optional
             Rows for early stopping; by default 15 % of `data`, chosen by the seed.
         weights : array or Series, optional
@@ -124,7 +127,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
                 "vaca.CausalGraph.from_edges([(cause, effect), ...])"
             )
         check_parameters(self)
-        frame = as_frame(data)
+        frame, edges = self._read(data, weights, progress)
         if len(frame) < MIN_ROWS:
             raise SchemaError(
                 f"the table has {len(frame)} row(s); at least {MIN_ROWS} are needed to learn from"
@@ -141,8 +144,9 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         if check_missing(self.missing) == "drop":
             complete = drop_gaps(frame, self.graph.all_columns)
             frame, given = frame[complete], None if given is None else given[complete]
+            edges = edges.dropna(subset=[c for c in self.graph.all_columns if c in edges])
             validation = None if validation is None else _complete(validation, self.graph)
-        schema = self._choose_schema(frame)
+        schema = self._choose_schema(frame if edges.empty else pd.concat([frame, edges]))
         model_gaps = self.missing == "model"
         whole = schema.encode(frame, missing=model_gaps)
         filler = None
@@ -179,6 +183,31 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
             del self.schema_  # a half-trained model must not answer
             raise
         return self
+
+    def _read(
+        self, data: Any, weights: Any, progress: bool | None
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The table to learn from, and rows that say what can occur beside it (see `Drawn`)."""
+        if not isinstance(data, (str, Path)):
+            frame = as_frame(data)
+            return frame, frame.iloc[:0]
+        from vaca.table.drawing import draw_rows, reading_bar
+
+        if weights is not None:
+            raise VacaError("weights are one number for each row of a DataFrame; read the table")
+        with reading_bar(None, progress) as advance:
+            drawn = draw_rows(
+                data,
+                self._rows_wanted(),
+                columns=self.graph.all_columns,
+                seed=self.seed,
+                progress=advance,
+            )
+        return drawn.frame, drawn.edges
+
+    def _rows_wanted(self) -> int:
+        """Of a table in files: rows beyond which more teach this engine nothing."""
+        return 10 * KEPT_ROWS
 
     def _keep_rows(self, rows: Columns, weights: np.ndarray | None) -> None:
         kept = kept_places(_length(rows), self.seed)
