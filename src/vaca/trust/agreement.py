@@ -29,7 +29,7 @@ ROWS = 4000
 #: And these for a look at every effect of a model at once.
 CHECK_ROWS = 2000
 #: Asked for every report, which should not wait for a flow to be polished.
-BRIEF: dict[str, dict[str, int]] = {
+BRIEF: dict[str, dict[str, Any]] = {
     "AdditiveNoise": {},
     "CausalFlow": {"steps": 300, "polish_steps": 0},
 }
