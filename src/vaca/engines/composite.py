@@ -98,6 +98,7 @@ class Composite(ColumnwiseEngine):
     {'x1': 'as observed', 'x2': 'linear'}
     """
 
+    revision = 2
     columns_: pd.DataFrame = field(init=False)
     leaderboard_: pd.DataFrame = field(init=False)
     _block_weights: np.ndarray | None = field(
