@@ -41,10 +41,7 @@ class AdditiveNoise(ColumnwiseEngine):
     polynomials of degree 1 and 2 and on splines, gradient-boosted trees (up to 12 levels). The
     noise is drawn from residuals on rows that the regressor had not seen.
 
-    Parameters
-    ----------
-    graph, schema, seed, missing
-        See `vaca.engines.parameters.EngineParameters`.
+    It takes what all engines take: see `vaca.engines.parameters.EngineParameters`.
 
     Attributes
     ----------
@@ -53,13 +50,11 @@ class AdditiveNoise(ColumnwiseEngine):
 
     Examples
     --------
-    >>> import numpy as np, pandas as pd, vaca
-    >>> rng = np.random.default_rng(0)
-    >>> x1 = rng.normal(size=300)
-    >>> df = pd.DataFrame({"x1": x1, "x2": 2 * x1 + rng.normal(size=300)})
-    >>> model = vaca.AdditiveNoise(vaca.CausalGraph.from_edges([("x1", "x2")])).fit(df)
+    >>> import vaca
+    >>> scm = vaca.scms.load("triangle-lin")
+    >>> model = vaca.AdditiveNoise(scm.graph).fit(scm.sample(300, seed=0))
     >>> round(model.effect("x2", {"x1": 1.0}, {"x1": 0.0}).value)
-    2
+    -1
     """
 
     mechanisms_: pd.Series = field(init=False)

@@ -45,10 +45,10 @@ class CAREFL(Engine, TrainingParameters):
     and cut back to the nearest valid level; the order of the levels of a categorical column is that
     of the schema, and arbitrary.
 
+    What all trained engines take is in `vaca.engines.parameters.TrainingParameters`.
+
     Parameters
     ----------
-    graph, schema, seed, missing, device, batch_size, lr, patience, time_budget
-        See `vaca.engines.parameters.EngineParameters` and `TrainingParameters`.
     flows : int
         Layers.
     width : int
@@ -62,12 +62,9 @@ class CAREFL(Engine, TrainingParameters):
 
     Examples
     --------
-    >>> import numpy as np, pandas as pd, vaca
-    >>> rng = np.random.default_rng(0)
-    >>> x1 = rng.normal(size=200)
-    >>> df = pd.DataFrame({"x1": x1, "x2": 2 * x1 + rng.normal(size=200)})
-    >>> graph = vaca.CausalGraph.from_edges([("x1", "x2")])
-    >>> flow = vaca.CAREFL(graph, flows=2, width=8, epochs=5).fit(df)
+    >>> import vaca
+    >>> scm = vaca.scms.load("chain-lin")
+    >>> flow = vaca.CAREFL(scm.graph, flows=2, width=8, epochs=5).fit(scm.sample(200, seed=0))
     >>> flow.sample(3, do={"x2": 1.0}, seed=0)["x2"].tolist()
     [1.0, 1.0, 1.0]
     """

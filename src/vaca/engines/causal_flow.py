@@ -24,7 +24,7 @@ import torch
 from torch import Tensor
 
 from vaca.engines.columnwise import ColumnwiseEngine, normal_between
-from vaca.engines.fit_input import FitInput, RowWeights
+from vaca.engines.fit_input import FitInput, weight_tensors
 from vaca.engines.nn.candidates import Candidates, Chosen
 from vaca.engines.nn.flow_network import Head, Mechanisms
 from vaca.engines.parameters import TrainingParameters
@@ -57,10 +57,10 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     and one in which the spline changes with the parents too. The second is taken where it predicts
     held-out rows better by more than a standard error.
 
+    What all trained engines take is in `vaca.engines.parameters.TrainingParameters`.
+
     Parameters
     ----------
-    graph, schema, seed, missing, device, batch_size, lr, patience, time_budget
-        See `vaca.engines.parameters.EngineParameters` and `TrainingParameters`.
     width, depth : int
         Units and number of hidden layers of each column's network.
     bins : int
@@ -87,13 +87,11 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
 
     Examples
     --------
-    >>> import numpy as np, pandas as pd, vaca
-    >>> rng = np.random.default_rng(0)
-    >>> x1 = rng.normal(size=200)
-    >>> df = pd.DataFrame({"x1": x1, "x2": 2 * x1 + rng.normal(size=200)})
-    >>> graph = vaca.CausalGraph.from_edges([("x1", "x2")])
-    >>> flow = vaca.CausalFlow(graph, steps=50).fit(df)
-    >>> flow.counterfactual(df.head(3), do={"x1": 0.0})["x1"].tolist()
+    >>> import vaca
+    >>> scm = vaca.scms.load("mgraph-lin")
+    >>> rows = scm.sample(200, seed=0)
+    >>> flow = vaca.CausalFlow(scm.graph, steps=50).fit(rows)
+    >>> flow.counterfactual(rows.head(3), do={"x1": 0.0})["x1"].tolist()
     [0.0, 0.0, 0.0]
     """
 
@@ -126,7 +124,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
             for rows in (given.train, given.validation)
         )
         features, held_features = flows.features(values), flows.features(held_out)
-        own, others = self._weights(given.weights)
+        own, others = weight_tensors(given.weights, self.device)
         jitter = self._jitter()
 
         def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
@@ -174,19 +172,11 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         result = copy(self)
         flows = deepcopy(self._flows).float()
         values = self._tensor(train).to(self.device, torch.float32)
-        own, _ = self._weights((weights, weights))
+        own, _ = weight_tensors((weights, weights), self.device)
         generator = torch.Generator().manual_seed(seed)
         self._polish(flows, values, own, REFIT_STEPS, REFIT_LR, generator, progress=False)
         result._flows = flows.double().eval()
         return result
-
-    def _weights(self, weights: RowWeights | None) -> tuple[Tensor | None, Tensor | None]:
-        if weights is None:
-            return None, None
-        own, others = (
-            torch.as_tensor(w / w.mean(), dtype=torch.float32, device=self.device) for w in weights
-        )
-        return own, others
 
     def _jitter(self) -> Tensor:
         continuous = [self.schema_.kind(c) == "continuous" for c in self._names]

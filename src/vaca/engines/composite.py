@@ -62,10 +62,10 @@ Mechanism = Numeric | Levels | Root | Together | Hurdle
 class Composite(ColumnwiseEngine):
     """Column by column: the simplest mechanism that predicts held-out rows about best.
 
+    What all engines take is in `vaca.engines.parameters.EngineParameters`.
+
     Parameters
     ----------
-    graph, schema, seed, missing
-        See `vaca.engines.parameters.EngineParameters`.
     families : sequence of str, optional
         What may compete beside straight lines: "curves", "products" (of two causes), "steps"
         (where a cause passes a value), "trees", "spread" (noise whose size changes with the
@@ -89,13 +89,11 @@ class Composite(ColumnwiseEngine):
 
     Examples
     --------
-    >>> import numpy as np, pandas as pd, vaca
-    >>> rng = np.random.default_rng(0)
-    >>> x1 = rng.normal(size=300)
-    >>> df = pd.DataFrame({"x1": x1, "x2": 2 * x1 + rng.normal(size=300)})
-    >>> model = vaca.Composite(vaca.CausalGraph.from_edges([("x1", "x2")])).fit(df)
+    >>> import vaca
+    >>> scm = vaca.scms.load("chain-lin")
+    >>> model = vaca.Composite(scm.graph).fit(scm.sample(300, seed=0))
     >>> model.columns_["mechanism"].to_dict()
-    {'x1': 'as observed', 'x2': 'linear'}
+    {'x1': 'as observed', 'x2': 'linear', 'x3': 'linear'}
     """
 
     revision = 2

@@ -47,13 +47,10 @@ class Ensemble(Engine):
         How many; at least 2.
     settings : mapping, optional
         Hyper-parameters of the members.
-    schema : Schema or mapping, optional
-        Kinds of columns; by default inferred from the data.
+    schema, missing
+        See `vaca.engines.parameters.EngineParameters`.
     seed : int
         Member k is fitted with the seed `seed + k`.
-    missing : {"error", "drop", "model"}
-        What to do about missing values: refuse them, leave their rows out, or learn from those rows
-        too, with draws for what is missing.
     bootstrap : bool
         Fit each member under random weights of the rows. Without it all see the same rows, members
         are a little better each, and the spread covers training alone.

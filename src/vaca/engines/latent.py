@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from vaca.engines.engine import Engine
-from vaca.engines.fit_input import FitInput, RowWeights
+from vaca.engines.fit_input import FitInput, weight_tensors
 from vaca.engines.layout import Layout
 from vaca.engines.nn import objectives
 from vaca.engines.nn.network import Network
@@ -35,6 +35,8 @@ BLOCK = 2048
 @dataclass(eq=False, repr=False, kw_only=True)
 class LatentEngine(Engine, TrainingParameters, abc.ABC):
     """A variational autoencoder over a table; a subclass says which network it has.
+
+    Beside what all trained engines take (`vaca.engines.parameters.TrainingParameters`):
 
     Parameters
     ----------
@@ -92,7 +94,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
         held_out = torch.as_tensor(
             layout.tensor(given.validation), dtype=torch.float32, device=self.device
         )
-        own, others = self._row_weights(given.weights)
+        own, others = weight_tensors(given.weights, self.device)
         rows = x.shape[1]
         schedule = self._schedule(rows)
 
@@ -136,7 +138,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
         result = copy(self)
         net = deepcopy(self._net).float().train()
         x = torch.as_tensor(self._layout.tensor(train), dtype=torch.float32, device=self.device)
-        own, _ = self._row_weights((weights, weights))
+        own, _ = weight_tensors((weights, weights), self.device)
         batch = min(self.batch_size, max(32, x.shape[1] // 8))
 
         def loss(index: Tensor, t: float, gen: torch.Generator) -> Tensor:
@@ -177,14 +179,6 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
             generator=gen,
             weights=None if own is None else own[index],
         )
-
-    def _row_weights(self, weights: RowWeights | None) -> tuple[Tensor | None, Tensor | None]:
-        if weights is None:
-            return None, None
-        own, others = (
-            torch.as_tensor(w / w.mean(), dtype=torch.float32, device=self.device) for w in weights
-        )
-        return own, others
 
     def _become(self, layout: Layout, net: Network) -> None:
         net.anneal(1.0)

@@ -28,12 +28,10 @@ class MultiCVAE(LatentEngine):
     parents. An intervention replaces a node's value, which its children then see; abduction encodes
     each column with its parents, and keeps what the decoder misses.
 
+    What all autoencoders take is in `vaca.engines.latent.LatentEngine`.
+
     Parameters
     ----------
-    graph, schema, seed, missing, device, batch_size, lr, patience, time_budget
-        See `vaca.engines.parameters.EngineParameters` and `TrainingParameters`.
-    output_noise, objective, samples, beta, validation_samples, weight_decay
-        See `vaca.engines.latent.LatentEngine`.
     latent_dim : int
         Dimension of each column's z.
     encoder_hidden, decoder_hidden : sequence of int

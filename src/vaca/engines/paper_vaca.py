@@ -26,12 +26,10 @@ class PaperVACA(LatentEngine):
     instead, and ``docs/deviations.md`` for where this departs from the paper. The defaults are the
     paper's; `PaperVACA.paper` (or `VACA.paper`) gives the sizes that it reports for an SCM.
 
+    What all autoencoders take is in `vaca.engines.latent.LatentEngine`.
+
     Parameters
     ----------
-    graph, schema, seed, missing, device, batch_size, lr, patience, time_budget
-        See `vaca.engines.parameters.EngineParameters` and `TrainingParameters`.
-    output_noise, objective, samples, beta, validation_samples, weight_decay
-        See `vaca.engines.latent.LatentEngine`.
     latent_dim : int
         Dimension of each node's z.
     width : int

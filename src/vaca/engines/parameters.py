@@ -70,7 +70,7 @@ class EngineParameters:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TrainingParameters(EngineParameters):
-    """What engines that are trained by gradient steps take too.
+    """What engines that are trained by gradient steps take, beside what all engines take.
 
     Parameters
     ----------

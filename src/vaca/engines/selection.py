@@ -130,13 +130,10 @@ def auto(
 
     Examples
     --------
-    >>> import numpy as np, pandas as pd, vaca
-    >>> rng = np.random.default_rng(0)
-    >>> x1 = rng.normal(size=300)
-    >>> df = pd.DataFrame({"x1": x1, "x2": 2 * x1 + rng.normal(size=300)})
-    >>> graph = vaca.CausalGraph.from_edges([("x1", "x2")])
-    >>> vaca.auto(df, graph).columns_["mechanism"].to_dict()
-    {'x1': 'as observed', 'x2': 'linear'}
+    >>> import vaca
+    >>> scm = vaca.scms.load("chain-lin")
+    >>> vaca.auto(scm.sample(300, seed=0), scm.graph).columns_["mechanism"].to_dict()
+    {'x1': 'as observed', 'x2': 'linear', 'x3': 'linear'}
     """
     start = time.perf_counter()
     frame = as_frame(data)

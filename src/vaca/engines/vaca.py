@@ -34,12 +34,10 @@ class VACA(LatentEngine):
     `vaca.engines.nn.value_network`). The published network sends hidden states instead: see
     `PaperVACA`, and `VACA.paper` for the settings of the paper's SCMs.
 
+    What all autoencoders take is in `vaca.engines.latent.LatentEngine`.
+
     Parameters
     ----------
-    graph, schema, seed, missing, device, batch_size, lr, patience, time_budget
-        See `vaca.engines.parameters.EngineParameters` and `TrainingParameters`.
-    output_noise, objective, samples, beta, validation_samples, weight_decay
-        See `vaca.engines.latent.LatentEngine`.
     width, depth : int
         Units and number of hidden layers of the update networks.
     embedding : int
