@@ -25,6 +25,7 @@ import pandas as pd
 from vaca.engines.columnwise import ColumnwiseEngine
 from vaca.engines.engine import KEPT_ROWS, kept_places
 from vaca.engines.fit_input import FitInput
+from vaca.engines.forecast import Forecast
 from vaca.engines.mechanisms.choosing import (
     Inputs,
     Trial,
@@ -129,8 +130,12 @@ class Composite(ColumnwiseEngine):
         columns = list(self._parents)
         with _bar(len(columns), given.progress) as show:
             chosen = each(_choose_column, shared, columns, **self._where)
-            for column in columns:
+            advice = "a time_budget, or jobs= or cluster= to share columns out, would shorten it"
+            watch = Forecast("Composite", len(columns), advice)
+            for done, column in enumerate(columns):
                 show(column)
+                if given.progress is not False and self.time_budget is None:
+                    watch.tell(done)
                 self._mechanisms[column], board = next(chosen)
                 boards.append(board)
         self._set_board(pd.concat(boards, ignore_index=True))

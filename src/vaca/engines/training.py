@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 from torch import Tensor, nn
 
+from vaca.engines.forecast import Forecast
 from vaca.errors import VacaError
 from vaca.table.atomic import complete
 
@@ -280,6 +281,8 @@ def train(
     before = run.history.seconds[-1] if run.history.seconds else 0.0
     start = time.perf_counter() - before
     saved = time.perf_counter()
+    done, left = 0, steps * (config.epochs - run.epoch)
+    watch = Forecast(label or "training", left, "a time_budget, or fewer steps, would shorten it")
     with _bar(config, run.epoch, label, progress) as show:
         while not run.history.stopped:
             epoch = run.epoch
@@ -296,6 +299,9 @@ def train(
                 if not math.isfinite(value):
                     raise _diverged(label, "loss", value, epoch + 1, config)
                 total += value * len(index)
+                done += 1
+                if progress and config.time_budget is None:
+                    watch.tell(done)
             run.epoch += 1
             elapsed = time.perf_counter() - start
             out_of_time = config.time_budget is not None and elapsed >= config.time_budget
