@@ -63,3 +63,20 @@ def test_weights_of_rows_count_in_blocks_too(people):
     weights = np.where(people["town"] == "old", 1.0, 0.0) + 1e-6
     model = vaca.Composite(GRAPH).fit(people, weights=weights)
     assert (model.sample(200, seed=0)["town"] == "old").mean() > 0.98
+
+
+@pytest.mark.parametrize(
+    ("engine", "settings"), [("AdditiveNoise", {}), ("CausalFlow", {"steps": 20})]
+)
+def test_other_engines_with_a_mechanism_for_each_column_draw_blocks_whole(
+    engine, settings, people, tmp_path
+):
+    model = getattr(vaca, engine)(GRAPH, **settings).fit(people, refits=2, progress=False)
+    known = set(map(tuple, people[["age", "educ", "town"]].itertuples(index=False)))
+    drawn = model.sample(100, seed=0)
+    assert set(map(tuple, drawn[["age", "educ", "town"]].itertuples(index=False))) <= known
+    answer = model.counterfactual(people, {"treat": 1})
+    assert answer[["age", "educ", "town"]].equals(people[["age", "educ", "town"]])
+    model.save(tmp_path / "model")
+    pd.testing.assert_frame_equal(drawn, vaca.load(tmp_path / "model").sample(100, seed=0))
+    assert model.refits_[0].sample(100, seed=0).shape == drawn.shape

@@ -69,7 +69,9 @@ class AdditiveNoise(ColumnwiseEngine):
         chosen: dict[str, str] = {}
         for column, parents in self._parents.items():
             y = rows[column]
-            if self._discrete(column):
+            if column in self._observed:
+                chosen[column] = "as observed"
+            elif self._discrete(column):
                 x = self._inputs(column, rows) if parents else np.zeros((len(y), 1))
                 levels = len(self.schema_.levels(column))
                 self._models[column], chosen[column] = choose_classifier(x, y, w, levels, self.seed)
@@ -84,7 +86,10 @@ class AdditiveNoise(ColumnwiseEngine):
     def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> AdditiveNoise:
         result = copy.copy(self)
         result._models, result._residuals = {}, {}
+        result._weigh_blocks(weights)
         for column, parents in self._parents.items():
+            if column in self._observed:
+                continue
             y, name = train[column], self.mechanisms_[column]
             if not parents and not self._discrete(column):
                 result._residuals[column] = _even(y, weights)
@@ -160,11 +165,14 @@ class AdditiveNoise(ColumnwiseEngine):
         state = {f"residual/{c}": values for c, values in self._residuals.items()}
         for column, model in self._models.items():
             state |= {f"model/{k}/{column}": v for k, v in to_arrays(model).items()}
+        if self._block_weights is not None:
+            state["block_weights"] = self._block_weights
         names = json.dumps(self.mechanisms_.to_dict())
         return state | {"mechanisms": np.frombuffer(names.encode(), np.uint8)}
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
         self._residuals, parts = {}, {}
+        self._block_weights = state.get("block_weights")
         for key, values in state.items():
             kind, _, rest = key.partition("/")
             if kind == "residual":

@@ -172,6 +172,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         result = copy(self)
         flows = deepcopy(self._flows).float()
         values = self._tensor(train).to(self.device, torch.float32)
+        result._weigh_blocks(weights)
         own, _ = weight_tensors((weights, weights), self.device)
         generator = torch.Generator().manual_seed(seed)
         self._polish(flows, values, own, REFIT_STEPS, REFIT_LR, generator, progress=False)
@@ -266,7 +267,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
                 heads.append(Head(spec.kind, levels=len(spec.levels)))
         return Mechanisms(
             heads,
-            [[place[p] for p in self._parents[c]] for c in self._names],
+            [self._inputs_of(c, place) for c in self._names],
             hidden=self.width,
             layers=self.depth,
             bins=self.bins,
@@ -274,6 +275,10 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
             fixed_shape=number == 0,
             generator=torch.Generator().manual_seed(2 * self.seed + number),
         )
+
+    def _inputs_of(self, column: str, place: dict[str, int]) -> list[int]:
+        """Where the causes of a column are; rows of a block without causes are drawn whole."""
+        return [] if column in self._observed else [place[p] for p in self._parents[column]]
 
     @property
     def _unit(self) -> np.ndarray:
@@ -340,7 +345,8 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     def log_prob(self, data: Any) -> pd.Series:
         """Exact log-likelihood of each row, in the user's units.
 
-        Densities of continuous columns times probabilities of the discrete ones.
+        Densities of continuous columns times probabilities of the discrete ones, given the columns
+        of blocks without causes.
 
         Returns
         -------
@@ -351,9 +357,11 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         frame = as_frame(data)
         rows = self._tensor(self.schema_.encode(frame)).to(self.device)
         with torch.no_grad():
-            total = self._flows.log_prob(rows).sum(1).cpu().numpy()
+            each = self._flows.log_prob(rows).cpu().numpy()
+        learned = [column not in self._observed for column in self._names]
+        total = each[:, learned].sum(1)
         for j, column in enumerate(self._names):
-            if self.schema_.kind(column) == "continuous":
+            if learned[j] and self.schema_.kind(column) == "continuous":
                 total = total - np.log(self._unit[j])
         return pd.Series(total, index=frame.index, name="log_prob")
 
@@ -365,10 +373,13 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
             # Weights were learned in single precision: nothing is lost.
             values = values.float() if values.is_floating_point() else values
             state[f"flow/{key}"] = values.detach().cpu().numpy()
+        if self._block_weights is not None:
+            state["block_weights"] = self._block_weights
         return state | {"mean": self._mean, "scale": self._scale}
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
         self._names = list(self._parents)
+        self._block_weights = state.get("block_weights")
         self._mean, self._scale = state["mean"], state["scale"]
         flows = Chosen([self._build(0), self._build(1)])
         flows.load_state_dict(

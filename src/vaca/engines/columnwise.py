@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
-from vaca.engines.engine import Engine
+from vaca.engines.engine import Engine, kept_places
 from vaca.model.causal_model import Noise
 from vaca.table.schema import Columns
 
@@ -35,7 +35,15 @@ class ColumnwiseEngine(Engine, abc.ABC):
     gives back the factual value itself, to the last bit: floating-point inversion never shows.
     """
 
+    _block_weights: np.ndarray | None = None  # of the kept rows, in a refit
+
     # ------------------------------------------------------------------ the graph by columns
+
+    @cached_property
+    def _observed(self) -> dict[str, str]:
+        """Columns of blocks without causes, and their blocks: whole rows of these are drawn."""
+        blocks = [n for n in self.graph.roots if len(self.graph.columns(n)) > 1]
+        return {column: block for block in blocks for column in self.graph.columns(block)}
 
     @cached_property
     def _parents(self) -> dict[str, tuple[str, ...]]:
@@ -53,8 +61,11 @@ class ColumnwiseEngine(Engine, abc.ABC):
         """Columns that can be computed together: by the longest path that leads to them."""
         depth: dict[str, int] = {}
         for column, parents in self._parents.items():
-            depth[column] = 1 + max((depth[p] for p in parents), default=-1)
-        return [[c for c in depth if depth[c] == k] for k in range(max(depth.values()) + 1)]
+            if column not in self._observed:
+                depth[column] = 1 + max((depth.get(p, -1) for p in parents), default=-1)
+        return [
+            [c for c in depth if depth[c] == k] for k in range(1 + max(depth.values(), default=-1))
+        ]
 
     def _discrete(self, column: str) -> bool:
         return self.schema_[column].discrete
@@ -84,9 +95,11 @@ class ColumnwiseEngine(Engine, abc.ABC):
     # ------------------------------------------------------------------ the three primitives
 
     def noise(self, n: int, rng: np.random.Generator) -> Noise:
-        """Draw independent noise for every column."""
+        """Draw independent noise for every column, and whole rows of blocks without causes."""
         u: Noise = {}
         for column in self._parents:
+            if column in self._observed:
+                continue
             spec = self.schema_[column]
             if spec.kind == "categorical":
                 u[f"noise/{column}"] = rng.gumbel(size=(n, len(spec.levels)))
@@ -94,7 +107,18 @@ class ColumnwiseEngine(Engine, abc.ABC):
                 u[f"noise/{column}"] = rng.random(n)
             else:
                 u[f"noise/{column}"] = self._draw(column, n, rng)
+        for block in dict.fromkeys(self._observed.values()):
+            columns = self.graph.columns(block)
+            weights = self.weights_ if self._block_weights is None else self._block_weights
+            share = None if weights is None else weights / weights.sum()
+            rows = rng.choice(len(self.rows_[columns[0]]), size=n, p=share)
+            u.update({f"noise/{column}": self.rows_[column][rows] for column in columns})
         return u
+
+    def _weigh_blocks(self, weights: np.ndarray) -> None:
+        """Take the weights of a refit, for the rows (n,) of the whole table, for blocks as well."""
+        if self._observed:
+            self._block_weights = weights[kept_places(len(weights), self.seed)]
 
     def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
         """Noise under which the mechanisms give the rows ``x``."""
@@ -113,6 +137,7 @@ class ColumnwiseEngine(Engine, abc.ABC):
 
     def _abducted(self, x: Columns, rng: np.random.Generator | None, columns: list[str]) -> Noise:
         """Noise of the given columns, and the factual values of all."""
+        columns = [c for c in columns if c not in self._observed]
         n = len(next(iter(x.values())))
         numeric = [c for c in columns if not self._discrete(c)]
         discrete = [c for c in columns if self._discrete(c)]
@@ -127,11 +152,12 @@ class ColumnwiseEngine(Engine, abc.ABC):
                 u[f"noise/{column}"] = posterior(log_p, x[column], rng)
         for column in self._parents:
             u[f"value/{column}"] = np.array(x[column])
-        return u
+        return u | {f"noise/{c}": u[f"value/{c}"] for c in self._observed}
 
     def simulate(self, u: Noise, do: Columns) -> Columns:
-        """Run the mechanisms in causal order."""
+        """Run the mechanisms in causal order; blocks without causes are as they were drawn."""
         n = len(next(iter(u.values())))
+        do = {c: u[f"noise/{c}"] for c in self._observed} | do
         x: Columns = {column: np.asarray(values) for column, values in do.items()}
         for layer in self._layers:
             todo = [c for c in layer if c not in x]

@@ -16,14 +16,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from vaca.engines.columnwise import ColumnwiseEngine
-from vaca.engines.engine import KEPT_ROWS, kept_places
+from vaca.engines.engine import KEPT_ROWS
 from vaca.engines.fit_input import FitInput
 from vaca.engines.forecast import Forecast
 from vaca.engines.mechanisms.choosing import (
@@ -39,7 +38,6 @@ from vaca.engines.mechanisms.levels import Levels
 from vaca.engines.mechanisms.numeric import Numeric
 from vaca.engines.mechanisms.roots import Root, Together
 from vaca.errors import VacaError, did_you_mean
-from vaca.model.causal_model import Noise
 from vaca.model.workers import each
 from vaca.table.schema import Columns, as_frame
 
@@ -100,9 +98,6 @@ class Composite(ColumnwiseEngine):
     revision = 2
     columns_: pd.DataFrame = field(init=False)
     leaderboard_: pd.DataFrame = field(init=False)
-    _block_weights: np.ndarray | None = field(
-        default=None, init=False
-    )  # of the kept rows, in a refit
 
     families: Sequence[str] | None = None
     max_rows: int = 20_000
@@ -189,8 +184,7 @@ class Composite(ColumnwiseEngine):
         n = len(weights)
         result = copy.copy(self)
         result._mechanisms = {}
-        if self._observed:
-            result._block_weights = weights[kept_places(n, self.seed)]
+        result._weigh_blocks(weights)
         if n > self.max_rows:
             keep = np.random.default_rng([self.seed, 5]).permutation(n)[: self.max_rows]
             train, weights = {c: v[keep] for c, v in train.items()}, weights[keep]
@@ -201,33 +195,6 @@ class Composite(ColumnwiseEngine):
                 x, train[column], weights, self._folds(len(weights)), rng
             )
         return result
-
-    # ------------------------------------------------------------------ blocks without causes
-
-    @cached_property
-    def _observed(self) -> dict[str, str]:
-        """Columns of blocks without causes, and their blocks: whole rows of these are drawn."""
-        blocks = [n for n in self.graph.roots if len(self.graph.columns(n)) > 1]
-        return {column: block for block in blocks for column in self.graph.columns(block)}
-
-    def noise(self, n: int, rng: np.random.Generator) -> Noise:
-        """Draw independent noise for every column, and whole rows of blocks without causes."""
-        u = super().noise(n, rng)
-        for block in dict.fromkeys(self._observed.values()):
-            columns = self.graph.columns(block)
-            weights = self.weights_ if self._block_weights is None else self._block_weights
-            share = None if weights is None else weights / weights.sum()
-            rows = rng.choice(len(self.rows_[columns[0]]), size=n, p=share)
-            u.update({f"noise/{column}": self.rows_[column][rows] for column in columns})
-        return u
-
-    def _abducted(self, x: Columns, rng: np.random.Generator | None, columns: list[str]) -> Noise:
-        drawn = {f"noise/{c}": np.array(x[c]) for c in self._observed}
-        return super()._abducted(x, rng, columns) | drawn
-
-    def simulate(self, u: Noise, do: Columns) -> Columns:
-        """Run the mechanisms in causal order; blocks without causes are as they were drawn."""
-        return super().simulate(u, {c: u[f"noise/{c}"] for c in self._observed} | do)
 
     # ------------------------------------------------------------------ mechanisms
 
