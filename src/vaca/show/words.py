@@ -106,6 +106,10 @@ def effect_sentence(effect: Effect, column: Column | None = None, level: float =
     ...     Effect(-0.0412, 0.01, "ok", {"age": 40}, {"age": 30}, "yes", covers_fit=True)
     ... )
     'If age had been 40 for everyone and not 30, ok = yes would be 4.1 percentage points less likely (95 % interval 2.2 to 6.1).'
+    >>> from vaca.table.schema import Column
+    >>> lost = Effect(-3.0, 0.5, "weight", {"diet": 1}, {}, covers_fit=True)
+    >>> effect_sentence(lost, Column("continuous", unit="kg"))
+    'If diet had been 1 for everyone, weight would be 3.0 kg lower on average (95 % interval 2.0 to 4.0).'
     """  # noqa: E501
     low, high = effect.interval(level)
     value, share = effect.value, effect.level is not None
@@ -119,7 +123,7 @@ def effect_sentence(effect: Effect, column: Column | None = None, level: float =
     elif share:
         says = f"{subject} would be {shown} percentage points {'more' if up else 'less'} likely"
     else:
-        unit = getattr(column, "unit", None)
+        unit = column.unit if column is not None else ""
         says = (
             f"{subject} would be {shown}{f' {unit}' if unit else ''} "
             f"{'higher' if up else 'lower'} on average"

@@ -47,6 +47,8 @@ class Column:
         The pandas dtype to give back.
     missing : int
         How many values were missing where the column was looked at.
+    unit : str
+        Of a continuous or count column: shown with its numbers where an answer is put in words.
     """
 
     kind: Kind
@@ -55,6 +57,7 @@ class Column:
     high: float | None = None
     dtype: str = "float64"
     missing: int = 0
+    unit: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -74,6 +77,8 @@ class Column:
                 f"a binary column has 2 levels; got {len(self.levels)}: {list(self.levels[:5])}. "
                 "Use 'categorical' or 'ordinal'"
             )
+        if not isinstance(self.unit, str) or (self.unit and self.discrete):
+            raise SchemaError(f"a unit is a text, of a column of numbers; got {shorten(self.unit)}")
         if len(set(self.levels)) < len(self.levels):
             raise SchemaError(f"levels are listed twice: {shorten(list(self.levels))}")
 

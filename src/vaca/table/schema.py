@@ -101,7 +101,10 @@ class Schema(Mapping[str, Column]):
             if name not in known:
                 continue
             given = kinds.get(name)
-            if isinstance(given, Column):
+            if isinstance(given, Column) and given.unit and given.low is None:
+                found = infer_column(str(name), frame[name], given.kind)
+                columns[name] = replace(found, unit=given.unit)
+            elif isinstance(given, Column):
                 check_levels(name, given.levels)
                 gaps = int(frame[name].isna().sum())
                 columns[name] = replace(given, dtype=given.stored_dtype(frame[name]), missing=gaps)
@@ -203,7 +206,7 @@ class Schema(Mapping[str, Column]):
             if set(given) - known or "kind" not in given:
                 raise SchemaError(
                     f"column {name!r}: a description has kind and may have levels, low, high, "
-                    f"dtype, missing; got {sorted(given)}"
+                    f"dtype, missing, unit; got {sorted(given)}"
                 )
             fields[name] = Column(**{**given, "levels": tuple(given.get("levels", ()))})
         return cls(fields)

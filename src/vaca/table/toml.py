@@ -18,6 +18,7 @@ else:
 
 __all__ = ["read_config", "read_schema", "schema_text"]
 
+_KEYS = ("kind", "levels", "unit")
 _SCHEMA_HEAD = """\
 # What kind each column is. Change what is wrong; columns left out are inferred from the data.
 #
@@ -27,6 +28,7 @@ _SCHEMA_HEAD = """\
 #        "categorical"   several levels without an order
 #        "ordinal"       several levels with an order: list them from low to high
 # levels = [...]         the values a binary, categorical or ordinal column may take
+# unit = "euro"          of numbers: shown with them where an answer is put in words
 """
 
 
@@ -67,18 +69,19 @@ def read_schema(path: str | Path) -> dict[str, Kind | Column]:
                 f'{path}: write a table for each column: [{name}] and below it kind = "..."'
             )
         for key in given:
-            if key not in ("kind", "levels"):
+            if key not in _KEYS:
                 raise SchemaError(
-                    f"{path}, column {name!r}: unknown key {key!r}; "
-                    f"{did_you_mean(key, ('kind', 'levels'))}"
+                    f"{path}, column {name!r}: unknown key {key!r}; {did_you_mean(key, _KEYS)}"
                 )
         kind = given.get("kind")
         if kind not in KINDS:
             problem = f"unknown kind {shorten(kind)}" if "kind" in given else "the kind is missing"
             raise SchemaError(f"{path}, column {name!r}: {problem}; {did_you_mean(kind, KINDS)}")
-        levels = given.get("levels")
+        levels, unit = given.get("levels"), given.get("unit", "")
+        if unit and (kind not in ("continuous", "count") or not isinstance(unit, str)):
+            raise SchemaError(f"{path}, column {name!r}: unit is a text, of a column of numbers")
         if levels is None:
-            result[name] = kind
+            result[name] = Column(kind, unit=unit) if unit else kind
             continue
         if kind in ("continuous", "count"):
             raise SchemaError(f"{path}, column {name!r}: a {kind} column has no levels")
@@ -97,6 +100,8 @@ def schema_text(schema: Schema, left_out: Mapping[str, str] | None = None) -> st
     for name, column in schema.items():
         lines.append(f"[{_key(name)}]")
         lines.append(f'kind = "{column.kind}"')
+        if column.unit:
+            lines.append(f"unit = {_value(column.unit)}")
         if column.discrete:
             lines.append(f"levels = [{', '.join(_value(v) for v in column.levels)}]")
         elif column.low is not None:

@@ -123,7 +123,7 @@ class Session:
             "value": found.value,
             "low": low,
             "high": high,
-            "sentence": effect_sentence(replace(found, treatment=plain)),
+            "sentence": effect_sentence(replace(found, treatment=plain), column),
             "covers_fit": bool(getattr(found, "covers_fit", False)),
             "code": code_for(
                 *self.names,

@@ -109,7 +109,7 @@ def _asked_part(
     model: CausalModel, frame: pd.DataFrame, test: pd.DataFrame, asked: Answered, seed: int
 ) -> dict[str, Any]:
     first, *others = asked.effects
-    says, sure = _split(effect_sentence(first))
+    says, sure = _split(effect_sentence(first, model.schema_[first.outcome]))
     schema = model.schema_
     tables = [with_levels(t, schema) for t in (asked.before, asked.after)]
     reached = [c for c in asked.moved if c not in asked.question.do]
@@ -119,7 +119,7 @@ def _asked_part(
         "base": asked.base,
         "says": says,
         "sure": sure,
-        "others": [effect_sentence(e) for e in others],
+        "others": [effect_sentence(e, model.schema_[e.outcome]) for e in others],
         "outside": sorted({s for e in asked.effects for s in e.notes()}),
         "trust": strip(model, first, frame, seed),
         "graph": picture(
