@@ -4,9 +4,11 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 
+import vaca
 from vaca.errors import VacaError
 from vaca.reproduction import real, real_tables
 from vaca.reproduction.real_tables import RealTable
@@ -40,3 +42,31 @@ def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(real_tables.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(VacaError, match="pip install --no-deps causallib"):
         real_tables.load_real("acic-1")
+
+
+def test_what_the_page_says_is_typed_works_with_gaps(tmp_path, monkeypatch, capsys):
+    from vaca.commands.app import run
+
+    text = (ROOT / "docs" / "real-tables.md").read_text(encoding="utf-8")
+    graph = re.search(r"```text\n(covariates.*?)```", text, re.DOTALL)
+    typed = re.findall(r"^\$ vaca (fit|effect) (.*)$", text, re.MULTILINE)
+    assert graph is not None
+    assert len(typed) == 4
+    monkeypatch.chdir(tmp_path)
+    Path("graph.txt").write_text(graph[1])
+    rng = np.random.default_rng(0)
+    columns = vaca.CausalGraph.read("graph.txt").columns("covariates")
+    rows = pd.DataFrame({name: rng.normal(size=90) for name in columns}).assign(seqn=range(90))
+    rows["qsmk"] = (rng.random(90) < 0.5).astype(float)
+    rows["wt82_71"] = 3.4 * rows["qsmk"] + rows["age"] + rng.normal(size=90)
+    for name in ("income", "qsmk", "wt82_71"):
+        rows.loc[rng.integers(0, 90, 5), name] = np.nan
+    rows.to_csv("nhefs.csv", index=False)
+    for command, words in typed:
+        more = ["--refits", "2"] if command == "fit" else []
+        assert run([command, *words.split(), *more]) == 0
+        if command == "effect":
+            said = capsys.readouterr().out
+            value = re.search(r"^  (\S+) \(standard error", said, re.MULTILINE)
+            assert value is not None
+            assert float(value[1]) == pytest.approx(3.4, abs=1.0)

@@ -89,7 +89,7 @@ GAPS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "by-chance": (_by_chance, "a cause, by chance", "right"),
 }
 #: Tables of each kind.
-TABLES = 6
+TABLES = 4
 
 
 def missing_scores(run: Run) -> dict[str, Any]:
@@ -121,8 +121,9 @@ def _runs(options: Options) -> list[Run]:
     seeds, _, _ = options.choose(seeds=1, scms=("",), models=("",))
     config = {"tables": 2 if options.quick else TABLES}
     names = [f"missing:{scm}/{gaps}" for gaps in GAPS for scm in SCMS]
+    made = f"Composite-r{Composite.revision}"
     return [
-        Run(scm=name, model="Composite", task="missing", seed=seed, config=config)
+        Run(scm=name, model="Composite", task="missing", seed=seed, config=config, maker=made)
         for name in names
         for seed in list(seeds)[:1]
     ]
@@ -138,9 +139,12 @@ def _show(reports: Reports, options: Options) -> list[Table | Picture]:
                 continue
             truth, tables = report["truth"], report["tables"]
             cells = [Cell(text=what), Cell(text=kind), Cell(text=scm)]
+            missed = {}
             for way in WAYS:
                 errors = np.array([table[way][0] - truth for table in tables])
-                cells.append(Cell(text=f"{np.sqrt(np.mean(errors**2)):.3f}"))
+                missed[way] = float(np.sqrt(np.mean(errors**2)))
+                cells.append(Cell(text=f"{missed[way]:.3f}"))
+            cells.append(Cell(text=f"{missed['model'] / missed['drop']:.2f}"))
             for way in WAYS[1:]:
                 held = sum(table[way][1] <= truth <= table[way][2] for table in tables)
                 cells.append(Cell(text=f"{held} of {len(tables)}"))
@@ -158,6 +162,7 @@ def _show(reports: Reports, options: Options) -> list[Table | Picture]:
                 "Full",
                 "drop",
                 "model",
+                "model / drop",
                 "drop covers",
                 "model covers",
                 "Rows touched",

@@ -31,6 +31,7 @@ METHODS: dict[str, tuple[str, dict[str, Any]]] = {
     "vaca, CausalFlow": ("CausalFlow", {}),
     "vaca, VACA": ("VACA", {}),
 }
+DEFAULT = "vaca, default"
 GAPS = {
     "vaca, default, missing=drop": ("Composite", {"missing": "drop"}),
     "vaca, default, missing=model": ("Composite", {"missing": "model"}),
@@ -41,6 +42,10 @@ TITLES = {
     "nhefs-gaps": "NHEFS as it comes: 1,629 rows, gaps in the outcome and four covariates",
     "thornton": "Thornton: money for learning one's HIV result, drawn by lot",
 }
+#: Answers that extrapolate for this share of the rows are marked.
+MARKED = 0.05
+#: Of the ten replicates of ACIC 2016 the other engines answer the first, to keep the time low.
+FIRST = "acic-1"
 WHOM = {"everyone": "everyone", "treated": "the treated"}
 
 
@@ -80,6 +85,8 @@ def measure(
     done = {(r["table"], r["method"]) for r in records}
     for name in names:
         offered = GAPS if name == "nhefs-gaps" else {m: METHODS[m] for m in methods}
+        if name.startswith("acic-") and name != FIRST:
+            offered = {m: how for m, how in offered.items() if m == DEFAULT}
         for method, (engine, settings) in offered.items():
             if (name, method) in done:
                 continue
@@ -147,13 +154,14 @@ def _cell(record: dict[str, Any], whom: str) -> str:
     if found["low"] is not None:
         text += f" ({shown_number(found['low'], 3)} to {shown_number(found['high'], 3)})"
     far = found.get("extrapolated") or 0.0
-    return text + (f", {100 * far:.0f} % extrapolated" if far >= 0.05 else "")
+    return text + (f", {100 * far:.0f} % extrapolated" if far >= MARKED else "")
 
 
 def _acic(records: list[dict[str, Any]], truths: dict[str, dict[str, float]]) -> list[str]:
     lines = [
-        "| method | error, everyone | covers | error, the treated | covers | replicates | CPU s |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+        "| method | error, everyone | covers | error, the treated | covers | marked | replicates "
+        "| CPU s |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for method in dict.fromkeys(r["method"] for r in records):
         mine = [r for r in records if r["method"] == method and "answers" in r]
@@ -166,9 +174,20 @@ def _acic(records: list[dict[str, Any]], truths: dict[str, dict[str, float]]) ->
             sure = [(a, t) for a, t in rows if a["low"] is not None]
             held = sum(a["low"] <= t <= a["high"] for a, t in sure)
             cells.append(f"{held} of {len(sure)}" if sure else "-")
+        far = [r["answers"]["everyone"].get("extrapolated") for r in mine]
+        cells.append("-" if None in far else f"{sum(share >= MARKED for share in far)}")
+        cells.append(_numbers([r["table"] for r in mine]))
         seconds = np.mean([r["seconds"] for r in mine])
-        lines.append(f"| {method} | {' | '.join(cells)} | {len(mine)} | {seconds:.0f} |")
+        lines.append(f"| {method} | {' | '.join(cells)} | {seconds:.0f} |")
     return lines
+
+
+def _numbers(names: list[str]) -> str:
+    """Which replicates, such as "1-10" or "1, 3"."""
+    found = sorted(int(name.removeprefix("acic-")) for name in names)
+    if len(found) > 1 and found == list(range(found[0], found[-1] + 1)):
+        return f"{found[0]}-{found[-1]}"
+    return ", ".join(map(str, found))
 
 
 def reproduce_real(folder: Path, methods: Iterable[str] | None, say: Callable[[str], None]) -> str:
