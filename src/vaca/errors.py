@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 
 class VacaError(ValueError):
-    """Something a user gave cannot be used; the message says what, where and how to mend it."""
+    """Something a user gave cannot be used; the message says what, where and how to fix it."""
 
 
 class GraphError(VacaError):

@@ -117,7 +117,7 @@ def test_page_says_what_it_must(page):
     for heading in (
         "What was asked",
         "The graph that was assumed",
-        "Who, and by which way sex reaches the prediction",
+        "Who is affected, and how sex reaches the prediction",
         "The people most affected, and their twins",
         "The groups as they are",
         "How firm is this",

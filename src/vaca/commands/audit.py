@@ -101,8 +101,8 @@ def audit(
 ) -> None:
     """Measure how predictions depend on a sensitive column.
 
-    For each person: what would the predictor have said, had the attribute been another, with all
-    that follows from it according to the model's graph?
+    For each person: what would the predictor have said if the attribute had been different, with
+    all that follows from that in the model's graph?
 
     Example: vaca audit model/ people.csv --sensitive sex --target credit_risk --out audit.html
     """

@@ -43,7 +43,7 @@ def do(
 ) -> None:
     """Show what an intervention does to the population.
 
-    Prints the mean of every column (the share of every level) as things are and under --do, with
+    Prints the mean of every column (the share of every level) as observed and under --do, with
     the difference and its 95 % interval, which covers the fit (for a model without refits: with
     the error of the simulation alone). Both populations share their noise, so that columns that
     the intervention cannot reach do not change at all, and are not shown unless asked for.

@@ -58,7 +58,7 @@ def init(
     """Write a starting graph and schema for your table.
 
     graph.txt proposes one treatment, one outcome, and all other columns as a block of causes of
-    both, for you to mend; schema.toml says what kind each column was taken for. Columns that
+    both, for you to correct; schema.toml says what kind each column was taken for. Columns that
     cannot be used (identifiers, constants) are left out, with the reason; those with gaps
     are kept.
 
@@ -168,7 +168,7 @@ def _tell_next(data: Path, graph_file: Path, schema_file: Path, gaps: bool) -> N
     from shlex import quote
 
     echo(
-        f"\nWrote {graph_file} and {schema_file}. Next: mend in {graph_file} what causes what,\n"
+        f"\nWrote {graph_file} and {schema_file}. Next: correct the arrows in {graph_file},\n"
         f"look through {schema_file}, then type\n\n"
         f"  vaca fit {quote(str(data))} --graph {quote(str(graph_file))} "
         f"--schema {quote(str(schema_file))} --out model" + (" --missing model" if gaps else "")

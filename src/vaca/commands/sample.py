@@ -40,10 +40,10 @@ def sample(
     cluster: ClusterOption = None,
     plot: PlotOption = None,
 ) -> None:
-    """Draw new rows, as things are or under an intervention.
+    """Draw new rows, as observed or under an intervention.
 
     Without --do the rows are observational; with it they are what the population would look like
-    if those columns were set, for everyone, by an outside hand. --plot draws all pairs of columns.
+    if those columns were set for everyone. --plot draws all pairs of columns.
     With --jobs or --cluster, --out is a folder of .parquet files that processes share out among
     them; a call that was stopped goes on where it was.
 

@@ -75,7 +75,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         Precision of the normal prior on the network weights of the location-scale and of the free
         mechanisms (as if that many rows spoke against them).
     polish_steps, polish_lr
-        After the early stop: so many small steps on the training rows.
+        Small steps on the training rows after the early stop, and their learning rate.
     jitter : float
         Standard deviation, in column sds, of the noise added to continuous values in training, so
         that repeated values have no infinite density.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from vaca.errors import VacaError, warn
 
-#: Beyond so many edges in a row, errors of the single steps add up to more than the answer.
+#: On longer paths than this, the errors of the single steps add up to more than the answer.
 LONG_PATH = 30
 
 

@@ -26,7 +26,7 @@ __all__ = ["Filler"]
 ROUNDS = 6
 #: Turns for another set of draws, and for rows that a fitted model is asked about.
 ROUNDS_AGAIN = 3
-#: A mechanism is learned from so many rows at most.
+#: Rows that a mechanism is learned from, at most.
 ROWS = 5000
 #: Mechanisms that compete in the second turn.
 FAMILIES = frozenset({"curves", "products", "spread", "scales"})

@@ -76,7 +76,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
 
     @abc.abstractmethod
     def _schedule(self, rows: int) -> dict[str, Any]:
-        """How to train on so many rows: `TrainConfig`'s epochs, batch_size, schedule and so on."""
+        """How to train on this number of rows: `TrainConfig`'s epochs, batch_size, schedule and so on."""
 
     def _check_objective(self) -> None:
         if self.objective not in OBJECTIVES:

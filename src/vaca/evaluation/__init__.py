@@ -6,7 +6,7 @@ but `noise`, `abduct` and `simulate`. It asks both the same questions and scores
 - observational: rows drawn from both;
 - interventional: rows drawn from both under ``do(node = value)``, one node at a time;
 - counterfactual: factual rows drawn from the truth, answered by both. The true answer is
-  ``truth.simulate(u, do)`` with the very noise ``u`` that made the row, the model's answer is
+  ``truth.simulate(u, do)`` with the noise ``u`` that made the row, the model's answer is
   ``model.simulate(model.abduct(x), do)``.
 
 Only the descendants of the intervened node are scored. Columns are standardised with the mean and

@@ -68,7 +68,7 @@ def render(
         "audit.html",
         "fairness",
         {"points": _points, "percent": _percent, "signed": _signed},
-        title=title or f"What {s['predictor']} would have said, had {words} been another",
+        title=title or f"What {s['predictor']} would have said if {words} had been different",
         style=template("page.css"),
         version=__version__,
         r=result,

@@ -1,4 +1,4 @@
-r"""The audit: what a prediction would have been, had the sensitive attribute been another.
+r"""The audit: what a prediction would have been with another sensitive attribute.
 
 For a person with factual row :math:`x^F` and sensitive attribute :math:`S = a`,
 

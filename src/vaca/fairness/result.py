@@ -88,7 +88,7 @@ class AuditResult:
                 + ")"
             ),
             (
-                f"    had {words} been another, the probability{answer} would differ by "
+                f"    with another {words}, the probability{answer} would differ by "
                 f"{100 * self.unfairness:.2f} points on average"
             ),
             f"  changed decisions {100 * self.flips:.2f} % of people",

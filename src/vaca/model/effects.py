@@ -38,7 +38,7 @@ EXTRAPOLATED = 0.1
 #: spread a little further over tables than refits do over weights: by a factor of 1.06 on 240
 #: tables that were made to find it and serve no other purpose (eight kinds, 500 rows).
 CHOSEN = 1.05
-#: A numeric column is cut into so many groups of about the same size.
+#: Groups of about the same size that a numeric column is cut into.
 GROUPS = 4
 
 

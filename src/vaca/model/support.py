@@ -28,11 +28,11 @@ __all__ = ["Comparable", "Overlap"]
 EXPECTED = 5
 #: Ranges a numeric column is cut into at most.
 RANGES = 10
-#: Of the rows of an answer: from this share on it is said.
+#: Warn when at least this share of an answer's rows extrapolates.
 SHARE = 0.1
-#: A level that is so many times rarer for rows like one than overall is not to be had for it.
+#: A level this many times rarer among similar rows than overall counts as out of reach for them.
 RARER = 20
-#: Of an answer, so many rows are looked at.
+#: Rows of an answer that are looked at.
 ROWS = 10_000
 
 

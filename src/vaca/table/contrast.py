@@ -1,4 +1,4 @@
-"""Two tables side by side, column by column: as things are, and under an intervention."""
+"""Two tables side by side, column by column: as observed, and under an intervention."""
 
 from __future__ import annotations
 

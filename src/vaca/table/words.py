@@ -8,7 +8,7 @@ __all__ = ["shown_number"]
 
 
 def shown_number(value: float, digits: int = 4) -> str:
-    """A number in so many digits that count, or more before the point; without an exponent.
+    """A number with this many significant digits, or more before the point; never an exponent.
 
     >>> shown_number(1547.3), shown_number(130.2, 2), shown_number(0.02853), shown_number(-0.5)
     ('1,547', '130', '0.02853', '-0.5')

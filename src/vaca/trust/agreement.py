@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["ask_engines", "engines_words", "other_engine"]
 
-#: A second engine is asked for an opinion, not for a record: so many rows are enough for it.
+#: Rows that a second engine learns from: enough for an opinion.
 ROWS = 4000
-#: And these for a look at every effect of a model at once.
+#: And for a look at all effects of a model.
 CHECK_ROWS = 2000
 #: Asked for every report, which should not wait for a flow to be polished.
 BRIEF: dict[str, dict[str, Any]] = {

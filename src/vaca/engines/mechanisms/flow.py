@@ -22,7 +22,7 @@ __all__ = ["Flow"]
 HIDDEN, BINS, BOUND = 48, 12, 5.0
 #: Optimiser steps of a first fit and of a fit under other weights, rows per step, step size.
 STEPS, AGAIN, BATCH, RATE = 700, 50, 512, 8e-3
-#: As if so many rows spoke against every weight.
+#: Strength of the prior that pulls every weight to zero, in rows.
 PRIOR = 1.0
 _ROWS = 8192
 

@@ -115,7 +115,7 @@ class Session:
             level = column.levels[_whole(asked.get("level", count - 1), "level", count)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SupportWarning)
-            # A level needs draws: one for each of so many rows is enough, and quick.
+            # A level needs draws: one for each row is enough, and quick.
             draws = 1 if column.discrete else None
             found = self.model.effect(outcome, do, given=rows, level=level, draws=draws, seed=0)
         low, high = found.interval()
