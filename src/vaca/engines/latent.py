@@ -76,7 +76,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
 
     @abc.abstractmethod
     def _schedule(self, rows: int) -> dict[str, Any]:
-        """How to train on this number of rows: `TrainConfig`'s epochs, batch_size, schedule and so on."""
+        """`TrainConfig`'s epochs, batch_size, schedule and so on, for this number of rows."""
 
     def _check_objective(self) -> None:
         if self.objective not in OBJECTIVES:

@@ -251,8 +251,8 @@ def check_numbers(frame: pd.DataFrame, but: Iterable[str] = ()) -> None:
         if len(text) and len(text) < 0.5 * len(values) and values.nunique() > 10:
             raise SchemaError(
                 f"column {name!r} holds numbers, but row {text.index[0]} (counted from 0) holds "
-                f"the text {text.iloc[0]!r} ({len(text)} such row(s)); correct it, or say in a schema "
-                'file that its kind is "categorical"'
+                f"the text {text.iloc[0]!r} ({len(text)} such row(s)); correct it, or say in a "
+                'schema file that its kind is "categorical"'
             )
 
 
