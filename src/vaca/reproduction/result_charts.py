@@ -11,7 +11,7 @@ from vaca.show.plot import COLOURS
 
 __all__ = ["chart", "glance"]
 
-MARKS = ("o", "s", "D", "^", "v", "P")
+MARKS = ("o", "s", "D", "^", "v", "P", "*")
 #: Below this a figure (x100) is zero for the eye, and a logarithm needs an end.
 LEAST = 0.02
 WORDS = {
@@ -57,8 +57,8 @@ def chart(cells: Sequence[Comparison], metric: str) -> Picture | None:
                     (handles[label(model)],) = ax.plot(
                         [max(c.mean, LEAST)],
                         [i + 0.24 * ((k + 0.5) / len(models) - 0.5) * 2],
-                        MARKS[k % 6],
-                        color=(*COLOURS[1:], "#56b4e9")[k % 6],
+                        MARKS[k % 7],
+                        color=(*COLOURS[1:], "#56b4e9", "#f0e442")[k % 7],
                         ms=6,
                         mec="black",
                         mew=0.5,

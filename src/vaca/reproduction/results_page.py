@@ -21,9 +21,7 @@ from vaca.reproduction.comparison import (
     score_frame,
 )
 from vaca.reproduction.experiment import Experiment, Options, Reports
-from vaca.reproduction.fairness_study import aims_reached, fairness_runs
 from vaca.reproduction.figures import Picture
-from vaca.reproduction.maker import stamped
 from vaca.reproduction.paper import PAPER, RESULT_MODELS, SCMS
 from vaca.reproduction.result_charts import glance
 from vaca.reproduction.result_tables import Cell, Table, number, to_markdown
@@ -241,11 +239,11 @@ def _tallies(reports: Reports) -> list[str]:
 
 
 def summary(store: Store) -> str:
-    """A few lines for the front page; empty if there are no reports."""
-    reports = _reports(store)
-    parts = _tallies(reports) if reports else []
-    people = store.reports(stamped(fairness_runs(Options(seeds=MOST_SEEDS))))
-    return "\n\n".join([*parts, *([aims_reached(people)] if people else [])])
+    """A picture and a sentence for the front page; empty if there are no reports."""
+    pictures = glance(_cells(_reports(store)))
+    return "\n\n".join(
+        f"![{p.title}](docs/images/results/{p.name}.png)\n\n{p.caption}" for p in pictures[:1]
+    )
 
 
 def _worse(reports: Reports) -> list[str]:
