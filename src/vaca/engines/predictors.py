@@ -12,16 +12,15 @@ import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations_with_replacement
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 from scipy.special import log_softmax
-from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.model_selection import KFold
 
 from vaca.errors import VacaError
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 __all__ = ["Corrected", "Polynomial", "Splines", "Trees", "choose_classifier", "choose_regressor"]
 
@@ -56,6 +55,8 @@ class _Linear(abc.ABC):
 
     def regress(self: L, x: np.ndarray, y: np.ndarray, w: np.ndarray | None = None) -> L:
         """Ridge regression; its strength is chosen by leave-one-out."""
+        from sklearn.linear_model import RidgeCV
+
         ridge = RidgeCV(alphas=np.logspace(-3, 3, 7)).fit(self.design(x), y, unequal(w))
         self.weights = np.asarray(ridge.coef_, float).reshape(-1, 1)
         self.bias = np.atleast_1d(np.asarray(ridge.intercept_, float))
@@ -65,6 +66,9 @@ class _Linear(abc.ABC):
         self: L, x: np.ndarray, y: np.ndarray, levels: int, w: np.ndarray | None = None
     ) -> L:
         """Logistic regression; levels that never occur get a very low score."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.linear_model import LogisticRegression
+
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)
@@ -186,6 +190,8 @@ class Trees:
     @classmethod
     def regression(cls, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> Trees:
         """Histogram gradient boosting."""
+        from sklearn.ensemble import HistGradientBoostingRegressor
+
         model = HistGradientBoostingRegressor(
             max_iter=150, learning_rate=RATE, max_leaf_nodes=16, early_stopping=False,
             random_state=0,
@@ -197,6 +203,8 @@ class Trees:
         cls, x: np.ndarray, y: np.ndarray, levels: int, weights: np.ndarray | None = None
     ) -> Trees:
         """Histogram gradient boosting on the log-odds of the levels."""
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
         model = HistGradientBoostingClassifier(
             max_iter=80, learning_rate=LEVEL_RATE, max_leaf_nodes=16, early_stopping=False,
             random_state=0,
@@ -476,4 +484,6 @@ def _terms(inputs: int, degree: int) -> int:
 
 
 def _folds(n: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    from sklearn.model_selection import KFold
+
     return list(KFold(FOLDS, shuffle=True, random_state=seed).split(np.arange(n)))

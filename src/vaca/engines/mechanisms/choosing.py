@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 from scipy.special import eval_legendre, ndtr
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from vaca.engines.mechanisms.designs import MAX_TERMS, WIDE_TERMS, Design, too_many_pairs
 from vaca.engines.mechanisms.hurdle import Hurdle
@@ -418,6 +417,8 @@ def _trees_help(given: Inputs, mechanism: Numeric) -> bool:
 
 
 def _leaves_trace(given: Inputs, target: np.ndarray) -> bool:
+    from sklearn.ensemble import HistGradientBoostingRegressor
+
     out = given.folds == 0
     keep = np.flatnonzero(~out)[:6000]
     small = HistGradientBoostingRegressor(
