@@ -49,6 +49,7 @@ import sys, time, json, warnings; warnings.simplefilter("ignore")
 import networkx as nx, numpy as np, pandas as pd
 from dowhy import gcm
 gcm.config.disable_progress_bars()
+gcm.config.set_default_n_jobs(1)  # all CPU time is in this process
 values, edges, many = np.load(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
 frame = pd.DataFrame(values, columns=[f"x{k}" for k in range(values.shape[1])])
 model = gcm.InvertibleStructuralCausalModel(nx.DiGraph(edges))
