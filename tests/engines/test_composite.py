@@ -301,3 +301,16 @@ def test_the_same_seed_gives_the_same_model() -> None:
     one, two = (mechanism(y, x, seed=3)[0] for _ in range(2))
     pd.testing.assert_frame_equal(one.leaderboard_, two.leaderboard_)
     pd.testing.assert_frame_equal(one.sample(50, seed=1), two.sample(50, seed=1))
+
+
+def test_a_bend_is_not_taken_for_a_step_and_a_step_is():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=800)
+    graph = vaca.CausalGraph.from_edges([("x", "y")])
+    chosen = {}
+    for name, mean in (("bend", 2 * np.tanh(x)), ("step", 2.0 * (x > 0.3))):
+        frame = pd.DataFrame({"x": x, "y": mean + 0.5 * rng.normal(size=len(x))})
+        board = vaca.Composite(graph).fit(frame, progress=False).leaderboard_
+        chosen[name] = board.loc[board["chosen"] & (board["column"] == "y"), "mechanism"].item()
+    assert chosen["bend"] == "curves"
+    assert "steps" in chosen["step"]

@@ -95,7 +95,7 @@ class Composite(ColumnwiseEngine):
     {'x1': 'as observed', 'x2': 'linear', 'x3': 'linear'}
     """
 
-    revision = 2
+    revision = 3
     columns_: pd.DataFrame = field(init=False)
     leaderboard_: pd.DataFrame = field(init=False)
 

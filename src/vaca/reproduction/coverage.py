@@ -35,7 +35,7 @@ TRUTH = 400_000
 TABLES = {500: 100, 2000: 60}
 #: The first table. Those before it were looked at while intervals were made, as were those from
 #: 10,000 on; nothing was chosen on these.
-FIRST = 1000
+FIRST = 2000
 LARGE = ("linear", "curved", "mixed", "mediated")
 
 

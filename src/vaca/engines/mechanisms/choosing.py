@@ -36,6 +36,9 @@ DESIGNS = ((False, None), (False, 0), (True, None), (True, 0), (True, 1), (True,
 ROWS_FOR_CURVES = 40
 #: Fewer rows than this make no steps.
 ROWS_FOR_STEPS = 100
+#: Standard errors by which steps must beat all without them: to few rows a bend looks like a step,
+#: and places of steps are found with the help of the rows that then score them.
+STEPS_LEAD = 4.0
 #: Fewer rows than this grow no trees.
 ROWS_FOR_TREES = 200
 #: Levels beyond which no trees are tried: they grow for each level.
@@ -100,12 +103,15 @@ def make_folds(n: int, seed: Sequence[int]) -> np.ndarray:
     return np.random.default_rng(seed).permutation(n) % count
 
 
-def choose(trials: list[Trial], w: np.ndarray) -> Trial:
-    """The simplest trial within a standard error (or a hair: 2 / n) of the best one."""
+def choose(trials: list[Trial], w: np.ndarray, allowed: list[Trial] | None = None) -> Trial:
+    """The simplest trial within a standard error (or a hair: 2 / n) of the best one.
+
+    Of `allowed` ones, if only some may be taken; the others get their scores too.
+    """
     for trial in trials:
         trial.score = score(trial, trials[0], w)
         trial.chosen = False
-    fair = near_the_mark(trials, w)
+    fair = near_the_mark(trials if allowed is None else allowed, w)
     best = max(fair, key=lambda t: t.score)
     for trial in trials:
         trial.error = gain(best, trial, w)[1]
@@ -177,10 +183,20 @@ def choose_numeric(
 
     anywhere = _background(given.y)
 
-    def best() -> Recipe:
-        fair = near_the_mark(list(trials.values()), given.w)
-        good = [r for r, t in trials.items() if t in fair]
+    def allowed() -> list[Recipe]:
+        """All but steps that do not lead clearly."""
+        smooth = [r for r in trials if not r.steps]
+        top = trials[top_of(smooth)]
+        clear = [r for r in trials if r.steps and lead(trials[r], top, given.w) > STEPS_LEAD]
+        return smooth + clear
+
+    def top_of(recipes: list[Recipe]) -> Recipe:
+        fair = near_the_mark([trials[r] for r in recipes], given.w)
+        good = [r for r in recipes if trials[r] in fair]
         return max(good, key=lambda r: score(trials[r], first, given.w))
+
+    def best() -> Recipe:
+        return top_of(allowed())
 
     designs = _designs(given, families, wide=True)
     bend = max(c for c, d in designs if d is None)
@@ -228,7 +244,7 @@ def choose_numeric(
                 for spread in {"", best().spread}:
                     attempt(replace(base, curves=curves, depth=depth, spread=spread, robust=True))
     found = list(trials.values())
-    chosen = choose(found, given.w)
+    chosen = choose(found, given.w, [trials[r] for r in allowed()])
     if "flow" in families and not count and _shape_left(given, chosen.mechanism):
         found.append(_with_flow(given, chosen))
     return next(t for t in found if t.chosen).mechanism, found

@@ -390,6 +390,8 @@ def fit_numeric(
         strength = None
     else:
         design, strength = like.location.design, like.location.strength
+        if recipe.steps:  # other rows would have put them elsewhere
+            design = with_steps(replace(design, cuts=design.cuts[:0]), x, t, w)
     a = design(x)
     location, mean = _fit_location(recipe, scale, design, a, t, w, folds, strength)
     trees = None
