@@ -301,7 +301,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         self, columns: list[str], x: Columns, rng: np.random.Generator | None
     ) -> dict[str, np.ndarray]:
         n, result = len(x[columns[0]]), {}
-        for part in self._flows.asked([self._names.index(c) for c in columns]):
+        for part in self._flows.asked(self._places(columns), n):
             ends = part.noise(self._inputs(part.columns, x, n), self._inputs(part.parents, x, n))
             low, high = (values.cpu().numpy() for values in ends)
             for k, j in enumerate(part.columns):
@@ -314,7 +314,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         self, columns: list[str], u: dict[str, np.ndarray], x: Columns
     ) -> dict[str, np.ndarray]:
         n, result = len(u[columns[0]]), {}
-        for part in self._flows.asked([self._names.index(c) for c in columns]):
+        for part in self._flows.asked(self._places(columns), n):
             noise = torch.from_numpy(np.stack([u[self._names[j]] for j in part.columns]))
             values = part.value(noise.to(self.device), self._inputs(part.parents, x, n))
             for k, j in enumerate(part.columns):
@@ -327,11 +327,15 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     @torch.no_grad()
     def _log_levels(self, columns: list[str], x: Columns, n: int) -> dict[str, np.ndarray]:
         result = {}
-        for part in self._flows.asked([self._names.index(c) for c in columns]):
+        for part in self._flows.asked(self._places(columns), n):
             tables = part.log_levels(self._inputs(part.parents, x, n))
             for j, table in zip(part.columns, tables, strict=True):
                 result[self._names[j]] = table.cpu().numpy()
         return {c: result[c] for c in columns}
+
+    def _places(self, columns: Sequence[str]) -> list[int]:
+        number = {name: j for j, name in enumerate(self._names)}
+        return [number[c] for c in columns]
 
     def _inputs(self, places: Sequence[int], x: Columns, n: int) -> Tensor:
         """The standardised values (k, n) of the columns at these places."""

@@ -17,10 +17,11 @@ from vaca.engines.nn.flow_network import Mechanisms, Splines
 
 __all__ = ["Asked"]
 
-#: Rows that go through the layers at once, on a processor; a graphics card takes all.
-ROWS_AT_ONCE = 1024
+#: Rows, and columns, that go through the layers at once, on a processor; a graphics card takes all
+#: rows.
+ROWS_AT_ONCE, COLUMNS_AT_ONCE = 1024, 8
 #: Rows whose splines are made at once: many small steps, each of which costs a call.
-SPLINES_AT_ONCE = 8192
+SPLINES_AT_ONCE = 2048
 
 
 class Asked:

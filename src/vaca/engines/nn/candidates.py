@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from vaca.engines.nn.asking import Asked
+from vaca.engines.nn.asking import COLUMNS_AT_ONCE, ROWS_AT_ONCE, Asked
 from vaca.engines.nn.flow_network import Head, Mechanisms
 
 __all__ = ["Candidates", "Chosen"]
@@ -51,14 +51,15 @@ class Chosen(nn.Module):
         every = torch.stack(tables)
         return every[self.choice, :, torch.arange(len(self.choice))].T
 
-    def asked(self, columns: Sequence[int]) -> list[Asked]:
-        """The mechanisms of these columns, by the stack that each is taken from."""
+    def asked(self, columns: Sequence[int], rows: int) -> list[Asked]:
+        """The mechanisms of these columns, by their stacks; for many rows a few columns each."""
         choice = self.choice.tolist()
+        size = max(COLUMNS_AT_ONCE, COLUMNS_AT_ONCE * ROWS_AT_ONCE // max(1, rows))
         parts = []
         for number, stack in enumerate(self.stacks):
             own = [j for j in columns if choice[j] == number]
-            if own:
-                parts.append(Asked(stack, own))  # type: ignore[arg-type]
+            for a in range(0, len(own), size):
+                parts.append(Asked(stack, own[a : a + size]))  # type: ignore[arg-type]
         return parts
 
 
