@@ -30,6 +30,7 @@ def test_runs_are_those_of_the_paper_s_table_and_of_random_tables() -> None:
     assert len({run.scm for run in wild}) == 30
     assert all(run.train == rows_of(int(run.scm[5:])) for run in wild)
     assert all(int(run.scm[5:]) >= 100 for run in wild)
+    assert len(EXPERIMENTS["default"].runs(Options(quick=True))) < 20
 
 
 def test_the_default_is_shown_against_the_best_single_engine() -> None:
