@@ -1,14 +1,19 @@
 """Kill commands at random moments, and see what is left.
 
 Each case starts a command that replaces an existing output, ends it after a random time by SIGKILL
-or SIGTERM (the whole command, as a machine that runs out of memory would), and asks:
+or SIGTERM (the command alone, as a machine that runs out of memory would), and asks:
 
 - does the name hold the old output or the whole new one;
 - is any child still alive a moment later;
+- after SIGTERM, is there one line on standard error and nothing left beside the output;
 - does the same command, run again to its end, clean up what was left and give the answer that an
   undisturbed run gives?
 
-    python benchmarks/kill_study.py --cases 100 --out benchmarks/results/kill_study.json
+Commands start by a fork of this process, which has all libraries loaded: most of a kill's moments
+would else fall into imports. `cold` starts a new interpreter, for those. Every second case of a
+command leaves the old output of another seed, so that old and new differ.
+
+    python benchmarks/kill_study.py --out benchmarks/results/kills.json
 """
 
 from __future__ import annotations
@@ -19,74 +24,139 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-VACA = [sys.executable, "-m", "vaca"]
-#: What each case may do; `{out}` is the output, which exists already.
-COMMANDS = {
-    "fit": "fit rows.csv --graph graph.txt --engine additive --seed 1 --out model --force",
-    "ensemble": "fit rows.csv --graph graph.txt --engine additive --members 2 --jobs 2 --seed 1 "
-    "--out model --force",
-    "sample": "sample triangle-lin -n 200000 --seed 1 --out out.csv --force",
-    "counterfactual": "counterfactual triangle-lin rows.csv --do x1=0.5 --draws 200 --seed 1 "
-    "--out out.parquet --force",
-}
-OUTPUT = {"fit": "model", "ensemble": "model", "sample": "out.csv", "counterfactual": "out.parquet"}
+_FIT = "fit rows.csv --graph graph.txt --force --out model"
+#: What each case does, what it writes, and how often it is killed by each signal. `{seed}` is 1;
+#: `{cluster}` is the address of a Dask scheduler.
+COMMANDS: dict[str, tuple[str, str, int]] = {
+    "fit": (f"{_FIT} --engine additive --seed {{seed}}", "model", 23),
+    "refits": (f"{_FIT} --config quick.toml --seed {{seed}}", "model", 12),
+    "ensemble": (
+        f"{_FIT} --engine additive --members 2 --jobs 2 --seed {{seed}}", "model", 5,
+    ),
+    "cluster": (
+        f"{_FIT} --config quick.toml --cluster {{cluster}} --seed {{seed}}", "model", 9,
+    ),
+    "counterfactual": (
+        "counterfactual triangle-lin rows.csv --do x1=0.5 --draws 1500 --seed {seed} "
+        "--out out.parquet --force", "out.parquet", 16,
+    ),
+    "parts": (
+        "counterfactual triangle-lin parts --do x1=0.5 --draws 400 --jobs 2 --seed {seed} "
+        "--out answers --force", "answers", 6,
+    ),
+    "sample": (
+        "sample triangle-lin -n 60000 --seed {seed} --out out.csv --force", "out.csv", 14,
+    ),
+    "cold": (
+        "sample triangle-lin -n 20000 --seed {seed} --out out.csv --force", "out.csv", 6,
+    ),
+    "reproduce": (
+        "reproduce table-results --quick --scms triangle-lin --models additive --seeds 2 "
+        "--workers 1 --out results", "results", 9,
+    ),
+}  # fmt: skip
+
+#: These need an interpreter of their own: for its imports, and for an end that joblib cleans up at.
+COLD = ("cold", "parts")
 
 
 def digest(path: Path) -> str:
-    """Of a file, or of all files of a folder but the day they were made."""
-    files = sorted(path.rglob("*")) if path.is_dir() else [path]
+    """Of what a file or folder answers; not of the day or the time that it took."""
+    if not path.exists():
+        return "gone"
     found = hashlib.sha256()
-    for file in files:
-        if file.is_file() and file.suffix != ".md":
-            content = file.read_bytes()
-            if file.name == "model.json":
-                about = json.loads(content)
-                content = json.dumps({k: about[k] for k in ("engine", "graph", "schema")}).encode()
-            elif path.is_dir() and file.suffix != ".safetensors":
+    for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+        if not file.is_file() or any(
+            p.startswith(".") for p in file.relative_to(path.parent).parts
+        ):
+            continue
+        if path.name == "results":
+            if file.name != "report.json":
                 continue
-            found.update(file.name.encode() + content)
+            content = json.dumps(_without_times(json.loads(file.read_bytes()))).encode()
+        elif file.name == "model.json":
+            about = json.loads(file.read_bytes())
+            content = json.dumps({k: about[k] for k in ("engine", "graph", "schema")}).encode()
+        elif path.name == "model" and file.suffix != ".safetensors":
+            continue
+        else:
+            content = file.read_bytes()
+        found.update(file.name.encode() + content)
     return found.hexdigest()
 
 
-def call(name: str, folder: Path) -> subprocess.Popen[bytes]:
-    """Start a command in a folder, in a process group of its own."""
-    return subprocess.Popen(
-        [*VACA, *COMMANDS[name].split()],
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        start_new_session=True,
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )
+def _without_times(value: Any) -> Any:
+    if isinstance(value, dict):
+        rest = {k: v for k, v in value.items() if "second" not in k and k not in ("time", "made")}
+        return {k: _without_times(v) for k, v in rest.items()}
+    return [_without_times(v) for v in value] if isinstance(value, list) else value
 
 
-def finish(name: str, folder: Path) -> float:
+def start(words: list[str], folder: Path, *, cold: bool = False) -> int:
+    """Start a command in a folder, in a session of its own; give its process."""
+    if cold:
+        with (folder / "said").open("wb") as said:
+            return subprocess.Popen(
+                [sys.executable, "-m", "vaca", *words],
+                cwd=folder,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            ).pid
+    pid = os.fork()
+    if pid:
+        return pid
+    code = 1
+    try:
+        os.setsid()
+        os.chdir(folder)
+        said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(said, 2)
+        from vaca.commands.app import main as vaca_main
+
+        vaca_main(words)
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 1
+    finally:
+        with contextlib.suppress(BaseException):
+            sys.stderr.flush()
+        os._exit(code)
+
+
+def finish(words: list[str], folder: Path, *, cold: bool = False) -> float:
     """Run a command to its end; give how long it took."""
-    start = time.monotonic()
-    run = call(name, folder)
-    _, words = run.communicate()
-    if run.returncode:
-        raise SystemExit(f"{name}: {words.decode()}")
-    return time.monotonic() - start
+    begin = time.monotonic()
+    _, status = os.waitpid(start(words, folder, cold=cold), 0)
+    if status:
+        raise SystemExit(f"{' '.join(words)}: {(folder / 'said').read_text()}")
+    return time.monotonic() - begin
 
 
 def prepare(folder: Path) -> None:
     """The inputs of all commands."""
-    subprocess.run(
-        [*VACA, *["sample", "triangle-lin", "-n", "400", "--seed", "0", "--out", "rows.csv"]],
-        cwd=folder,
-        check=True,
-        capture_output=True,
-    )
+    import vaca
+
+    folder.mkdir()
+    rows = vaca.scms.load("triangle-lin").sample(60, seed=0)
+    rows.to_csv(folder / "rows.csv", index=False)
     (folder / "graph.txt").write_text("x1 -> x2\nx1 -> x3\nx2 -> x3\n")
+    (folder / "quick.toml").write_text("refits = 3\n[settings]\nfamilies = []\n")
+    (folder / "parts").mkdir()
+    for k in range(4):
+        rows[15 * k : 15 * (k + 1)].to_parquet(folder / "parts" / f"{k}.parquet")
 
 
 def children(pid: int) -> list[int]:
@@ -107,82 +177,188 @@ def alive(pid: int) -> bool:
         return False
 
 
-def one(name: str, number: int, usual: float, expected: str, folder: Path) -> dict[str, Any]:
-    """Kill one command, look, and run it again."""
-    rng = random.Random(f"{name} {number}")
-    which = signal.SIGKILL if number % 2 else signal.SIGTERM
-    wait = rng.random() * usual
-    output = folder / OUTPUT[name]
-    before = digest(output)
-    run = call(name, folder)
-    time.sleep(wait)
-    below = children(run.pid)
-    run.send_signal(which)
-    _, words = run.communicate()
-    time.sleep(1.5)
-    left = [pid for pid in below if alive(pid)]
-    for pid in left:
-        with contextlib.suppress(OSError):
-            os.kill(pid, signal.SIGKILL)
-    after = digest(output) if output.exists() else "gone"
-    hidden = [path.name for path in folder.iterdir() if path.name.startswith(".")]
-    problems = []
-    if after not in (before, expected):
-        problems.append("the output is neither the old nor the new one")
-    if left:
-        problems.append(f"{len(left)} children outlived it")
-    if b"Traceback" in words:
-        problems.append("a traceback")
-    if which == signal.SIGTERM and hidden:
-        problems.append(f"SIGTERM left {hidden}")
-    finish(name, folder)
-    if digest(output) != expected:
-        problems.append("another answer when run again")
-    rest = [path.name for path in folder.iterdir() if path.name.startswith(".")]
-    if rest:
-        problems.append(f"running again left {rest}")
-    return {
-        "command": name,
-        "signal": which.name,
-        "after_seconds": round(wait, 2),
-        "ended_before": run.returncode == 0,
-        "left_by_kill": len(hidden),
-        "problems": problems,
-    }
+def hidden(folder: Path) -> list[str]:
+    """What is left under hidden names, here or deeper."""
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob(".*"))
+
+
+def copy(source: Path, target: Path) -> None:
+    """Put a copy of a file or folder in the place of another."""
+    if target.is_dir():
+        shutil.rmtree(target)
+    if source.is_dir():
+        shutil.copytree(source, target)
+    else:
+        shutil.copyfile(source, target)
+
+
+class Case:
+    """A command with the answer that an undisturbed run gives, and how long that takes."""
+
+    def __init__(self, name: str, folder: Path, cluster: str) -> None:
+        self.name, self.folder, self.cold = name, folder, name in COLD
+        text, output, _ = COMMANDS[name]
+        self.output = folder / output
+        self.words, other = (text.format(seed=s, cluster=cluster).split() for s in (1, 2))
+        # Answers in parts are added to: there the old output is one that was never finished.
+        self.parted = output in ("results", "answers")
+        finish(self.words if self.parted else other, folder, cold=self.cold)
+        self.kept = folder.parent / f"{name} kept"
+        copy(self.output, self.kept)
+        self._clear()
+        self.usual = finish(self.words, folder, cold=self.cold)
+        self.new = digest(self.output)
+
+    def _clear(self) -> None:
+        """Take away all but the first of what a finished command would not do again."""
+        if self.parted:
+            parts = {*self.output.rglob("report.json"), *self.output.rglob("*.parquet")}
+            for part in sorted(parts)[1:]:
+                part.unlink()
+
+    def kill(self, number: int) -> dict[str, Any]:
+        """Kill one command, look, and run it again."""
+        rng = random.Random(f"{self.name} {number}")
+        which = signal.SIGKILL if number % 2 else signal.SIGTERM
+        if (number // 2) % 2 and not self.parted:
+            copy(self.kept, self.output)
+        self._clear()
+        before, wait = digest(self.output), rng.random() * self.usual
+        pid = start(self.words, self.folder, cold=self.cold)
+        time.sleep(wait)
+        below = children(pid)
+        os.kill(pid, which)
+        _, status = os.waitpid(pid, 0)
+        left = self._left(below)
+        code = os.waitstatus_to_exitcode(status)
+        said = (self.folder / "said").read_text(errors="replace")
+        after, rest = digest(self.output), hidden(self.folder)
+        problems = self._problems(which, code, said, before, after, rest)
+        if left:
+            problems.append(f"{left} children outlived it")
+        finish(self.words, self.folder, cold=self.cold)
+        if digest(self.output) != self.new:
+            problems.append("another answer when run again")
+        if hidden(self.folder):
+            problems.append(f"running again left {hidden(self.folder)}")
+        return {
+            "command": self.name,
+            "signal": which.name,
+            "after_seconds": round(wait, 2),
+            "ended_before": code == 0,
+            "new_output": after == self.new != before,
+            "left_by_kill": len(rest),
+            "problems": problems,
+        }
+
+    def _problems(
+        self, which: int, code: int, said: str, before: str, after: str, rest: list[str]
+    ) -> list[str]:
+        found = []
+        whole = (before, self.new)
+        # Results and parts come one file at a time, each whole: the rerun below compares them.
+        if after not in whole and not self.parted:
+            found.append("the output is neither the old nor the new one")
+        if "Traceback" in said:
+            found.append(f"a traceback: {said[-300:]}")
+        if which == signal.SIGTERM and code not in (0, -15):
+            # Before the command line is up, a signal ends Python without a word (-15).
+            last = said.strip().splitlines()[-1:]
+            if code not in (143, 130) or last not in (
+                ["vaca: ended by a signal"], ["vaca: interrupted"],
+            ):  # fmt: skip
+                found.append(f"SIGTERM ended it with {code}: {said[-300:]}")
+            if rest:
+                found.append(f"SIGTERM left {rest}")
+        return found
+
+    @staticmethod
+    def _left(below: list[int]) -> int:
+        """How many of these live on, seconds after their parent; they are ended."""
+        end = time.monotonic() + 6
+        while any(alive(p) for p in below) and time.monotonic() < end:
+            time.sleep(0.05)
+        left = [p for p in below if alive(p)]
+        for p in left:
+            with contextlib.suppress(OSError):
+                os.kill(p, signal.SIGKILL)
+        return len(left)
+
+
+@contextlib.contextmanager
+def dask(place: Path) -> Iterator[str]:
+    """A scheduler and two workers; gives the address."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    address = f"tcp://127.0.0.1:{port}"
+    no = ["--no-dashboard"]
+    calls = [["dask_scheduler", "--host", "127.0.0.1", "--port", str(port), *no, "--no-jupyter"]]
+    calls += [["dask_worker", address, "--nthreads", "1", "--no-nanny", *no]] * 2
+    running = []
+    try:
+        for call in calls:
+            command = [sys.executable, "-m", f"distributed.cli.{call[0]}", *call[1:]]
+            quiet = subprocess.DEVNULL
+            running.append(subprocess.Popen(command, cwd=place, stdout=quiet, stderr=quiet))
+        yield address
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
 
 
 def main() -> None:
     """Run the study."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--cases", type=int, default=200, help="half of them of each signal")
     parser.add_argument("--command", choices=list(COMMANDS), action="append")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--share", type=float, default=1.0, help="of the cases of each command")
+    parser.add_argument("--out", type=Path, help="what it says of other commands is kept")
     given = parser.parse_args()
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import joblib
+    import pyarrow.parquet
+    import sklearn.ensemble
+    import torch
+
+    import vaca.commands.app
+    import vaca.engines.composite
+    import vaca.reproduction.experiment
+    import vaca.trust.check  # noqa: F401
+
+    del joblib, pyarrow, sklearn, torch
     names = given.command or list(COMMANDS)
     found: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as place:
-        ready: dict[str, tuple[float, str, Path]] = {}
+    if given.out and given.out.exists():
+        old = json.loads(given.out.read_text())["cases"]
+        found = [case for case in old if case["command"] not in names]
+    with contextlib.ExitStack() as stack:
+        place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        cluster = stack.enter_context(dask(place)) if "cluster" in names else ""
         for name in names:
-            folder = Path(place) / name
-            folder.mkdir()
-            prepare(folder)
-            usual = finish(name, folder)
-            ready[name] = (usual, digest(folder / OUTPUT[name]), folder)
-        for number in range(given.cases):
-            name = names[(number // 2) % len(names)]
-            found.append(one(name, number, *ready[name]))
-            if found[-1]["problems"]:
-                print(found[-1], flush=True)
-            summary = {
-                "cases": len(found),
-                "SIGKILL": sum(f["signal"] == "SIGKILL" for f in found),
-                "SIGTERM": sum(f["signal"] == "SIGTERM" for f in found),
-                "ended_before_the_signal": sum(f["ended_before"] for f in found),
-                "with_problems": sum(bool(f["problems"]) for f in found),
-            }
-            if given.out:
-                given.out.write_text(json.dumps({"summary": summary, "cases": found}, indent=1))
-        print(summary)
+            prepare(place / name)
+            case = Case(name, place / name, cluster)
+            print(f"{name}: {case.usual:.1f} s when undisturbed", flush=True)
+            for number in range(2 * max(1, round(COMMANDS[name][2] * given.share))):
+                found.append(case.kill(number))
+                if found[-1]["problems"]:
+                    print(found[-1], flush=True)
+            _report(found, given.out)
+
+
+def _report(found: list[dict[str, Any]], out: Path | None) -> None:
+    summary = {
+        "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
+        "SIGKILL": sum(f["signal"] == "SIGKILL" for f in found),
+        "SIGTERM": sum(f["signal"] == "SIGTERM" for f in found),
+        "ended_before_the_signal": sum(f["ended_before"] for f in found),
+        "left_something_that_a_rerun_removed": sum(bool(f["left_by_kill"]) for f in found),
+        "with_problems": sum(bool(f["problems"]) for f in found),
+    }
+    print(summary, flush=True)
+    if out:
+        lines = ",\n  ".join(json.dumps(case) for case in found)
+        out.write_text(f'{{\n "summary": {json.dumps(summary)},\n "cases": [\n  {lines}\n ]\n}}\n')
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import random
 from collections.abc import Sequence
@@ -86,11 +87,11 @@ def json_changed(value: Any, rng: random.Random) -> Any:
     for _ in range(rng.randint(1, 3)):
         where = rng.choice(list(_places(value)) or [None])
         if where is None:
-            return rng.choice(VALUES)
+            return any_value(rng)
         parent, key = where
         what = rng.randrange(6)
         if what < 3:
-            parent[key] = _near(parent[key], rng) if what else rng.choice(VALUES)
+            parent[key] = _near(parent[key], rng) if what else any_value(rng)
         elif what == 3:
             del parent[key]
         elif what == 4 and isinstance(parent, dict):
@@ -99,6 +100,11 @@ def json_changed(value: Any, rng: random.Random) -> Any:
             parent.insert(rng.randint(0, len(parent)), parent[key])
             rng.shuffle(parent)
     return value
+
+
+def any_value(rng: random.Random) -> Any:
+    """A value of any kind, of its own: what is changed later is not changed for all."""
+    return copy.deepcopy(rng.choice(VALUES))
 
 
 def shuffled(value: Any, rng: random.Random) -> Any:
@@ -115,12 +121,12 @@ def shuffled(value: Any, rng: random.Random) -> Any:
 
 def _near(value: Any, rng: random.Random) -> Any:
     if isinstance(value, bool) or value is None:
-        return rng.choice(VALUES)
+        return any_value(rng)
     if isinstance(value, int | float):
         return rng.choice([value + 1, -value, value * 10, value / 3, *NUMBERS])
     if isinstance(value, str):
         return rng.choice([value[:-1], value + "x", value.upper(), "", "continuous", "float32"])
-    return rng.choice(VALUES)
+    return any_value(rng)
 
 
 def _places(value: Any) -> Any:
