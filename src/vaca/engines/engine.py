@@ -434,11 +434,10 @@ def kept_places(n: int, seed: int) -> np.ndarray:
 
 
 def _check_refits(refits: int) -> int:
-    if isinstance(refits, bool) or not isinstance(refits, (int, np.integer)) or refits < 0:
-        raise VacaError(f"refits is a whole number of at least 0; got {refits!r}")
+    refits = check_count("refits", refits, 0, 10_000)
     if refits == 1:
         raise VacaError("one refit has no spread: refits is 0, or at least 2 (8 is usual)")
-    return int(refits)
+    return refits
 
 
 def _check_weights(weights: Any, frame: pd.DataFrame) -> np.ndarray | None:
@@ -449,7 +448,7 @@ def _check_weights(weights: Any, frame: pd.DataFrame) -> np.ndarray | None:
         raise VacaError("weights is a Series with another index than the table; align them first")
     try:
         found = np.asarray(weights, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise VacaError("weights has to be one number for each row of the table") from None
     if found.shape != (len(frame),):
         raise VacaError(f"weights has the shape {found.shape}; the table has {len(frame)} rows")

@@ -33,6 +33,7 @@ from vaca.fairness.groups import group_metrics, read_target
 from vaca.fairness.people import Inquiry
 from vaca.fairness.predictor import Predictor, as_predictor
 from vaca.fairness.result import AuditResult
+from vaca.model.arguments import check_count, check_number, check_seed
 from vaca.model.causal_model import CausalModel
 from vaca.table.schema import as_frame
 
@@ -122,10 +123,11 @@ def audit(
     frame = as_frame(data)
     if len(frame) == 0:
         raise SchemaError("there are no rows to audit")
-    if not 0 < threshold < 1:
-        raise VacaError(f"threshold lies between 0 and 1; got {threshold!r}")
-    if not 0 < level < 1:
-        raise VacaError(f"level lies between 0 and 1, like 0.95; got {level!r}")
+    for what, share in {"threshold": threshold, "level": level}.items():
+        if not 0 < check_number(what, share) < 1:
+            raise VacaError(f"{what} lies between 0 and 1; got {share!r}")
+    draws = None if draws is None else check_count("draws", draws)
+    seed = check_seed(seed)
     predictor = as_predictor(predict, positive, name)
     x = model.schema_.encode(frame)
     who = read_sensitive(model, sensitive, alternatives, x)

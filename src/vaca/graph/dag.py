@@ -16,7 +16,14 @@ import numpy as np
 from vaca.errors import GraphError, did_you_mean, shorten
 from vaca.graph import dot, formats, paths
 from vaca.graph import text as plain
-from vaca.graph.parts import Parts, check_columns, check_list, check_name, check_parents
+from vaca.graph.parts import (
+    Parts,
+    check_columns,
+    check_list,
+    check_name,
+    check_parents,
+    check_text,
+)
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -151,7 +158,7 @@ class CausalGraph:
     @classmethod
     def from_json(cls, text: str) -> CausalGraph:
         """The graph of the JSON that `to_json` writes, or of {"node": ["parent", ...], ...}."""
-        return cls._of(formats.read_json(text))
+        return cls._of(formats.read_json(check_text(text)))
 
     @classmethod
     def from_dot(cls, text: str) -> CausalGraph:
@@ -160,12 +167,12 @@ class CausalGraph:
         Understood: node and edge statements, chains (a -> b -> c), quoted names, comments and
         attributes, of which only a node's `columns="u,v"` counts.
         """
-        return cls._of(dot.read(text))
+        return cls._of(dot.read(check_text(text)))
 
     @classmethod
     def from_gml(cls, text: str) -> CausalGraph:
         """The graph of GML text, as networkx reads it (nodes named by their label)."""
-        return cls._of(formats.read_gml(text))
+        return cls._of(formats.read_gml(check_text(text)))
 
     @classmethod
     def from_text(cls, text: str) -> CausalGraph:
@@ -180,7 +187,7 @@ class CausalGraph:
         >>> CausalGraph.from_text("{age, educ} -> treat").columns("{age, educ}")
         ('age', 'educ')
         """
-        return cls._of(plain.read(text))
+        return cls._of(plain.read(check_text(text)))
 
     @classmethod
     def read(cls, path: str | Path) -> CausalGraph:
@@ -195,6 +202,8 @@ class CausalGraph:
             raise GraphError(f"{path}: {error.strerror or error}") from None
         except GraphError as error:
             raise GraphError(f"{path}: {error}") from None
+        except ValueError as error:  # a name that no file can have
+            raise GraphError(f"{shorten(str(path))}: {error}") from None
 
     @classmethod
     def _of(cls, parts: Parts) -> CausalGraph:

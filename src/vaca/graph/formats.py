@@ -132,7 +132,7 @@ def read_adjacency(adjacency: Any, nodes: Any = None) -> Parts:
 
 def read_networkx(graph: nx.DiGraph) -> Parts:
     """The parts of a networkx `DiGraph`, see `CausalGraph.from_networkx`."""
-    if not graph.is_directed() or graph.is_multigraph():
+    if not hasattr(graph, "is_directed") or not graph.is_directed() or graph.is_multigraph():
         raise GraphError(f"a networkx DiGraph is needed; got {type(graph).__name__}")
     columns: dict[str, Any] = {}
     names: dict[Any, str] = {}

@@ -32,6 +32,13 @@ def check_name(given: Any, what: str) -> str:
     return str(given)
 
 
+def check_text(given: Any) -> str:
+    """The text of a graph; a file is read by `CausalGraph.read`."""
+    if not isinstance(given, str):
+        raise GraphError(f"the text of a graph is needed; got {shorten(given)}")
+    return given
+
+
 def check_list(given: Any, what: str) -> Iterable[Any]:
     """Several things: anything to loop over but text and dicts."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.errors import VacaError
+from vaca.errors import VacaError, shorten
+from vaca.model.arguments import check_number
 from vaca.table.dtypes import as_numbers, holds_dates
 from vaca.table.words import shown_number
 
@@ -55,6 +56,7 @@ class CounterfactualFrame(pd.DataFrame):
         """
         if getattr(self, "draws", None) is None:
             raise VacaError("a summary is over draws: ask for counterfactual(..., draws=200)")
+        quantiles = _check_pair(quantiles)
         row = self._row_of()
         first = np.unique(row, return_index=True)[1]
         index = self.index.droplevel(-1)[first]
@@ -87,6 +89,15 @@ class CounterfactualFrame(pd.DataFrame):
             return pd.factorize(labels)[0]
         new = np.r_[True, draw[1:] <= draw[:-1]]
         return np.cumsum(new) - 1
+
+
+def _check_pair(quantiles: Any) -> tuple[float, float]:
+    """Two quantiles, both from 0 to 1."""
+    given = quantiles if isinstance(quantiles, Sequence | np.ndarray) else ()
+    if isinstance(given, str | bytes) or len(given) != 2:
+        raise VacaError(f"quantiles are two numbers, like (0.05, 0.95); got {shorten(quantiles)}")
+    low, high = (check_number("a quantile", q, 0, 1) for q in given)
+    return low, high
 
 
 def spread_over_fits(
@@ -186,6 +197,7 @@ class Effect:
         """
         from scipy.stats import t
 
+        level = check_number("the level of an interval", level, 0, 1)
         half = float(t.ppf(0.5 + level / 2, self.degrees)) * self.standard_error + self.slack
         return self.value - half, self.value + half
 

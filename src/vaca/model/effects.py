@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vaca.errors import SchemaError, VacaError, did_you_mean
+from vaca.errors import SchemaError, VacaError, did_you_mean, shorten
 from vaca.model.answers import Effect, GroupEffects, shown_among
 from vaca.model.intervention import warn_outside_support
 from vaca.table.schema import Schema, as_frame
@@ -79,7 +79,7 @@ def average_effect(
 ) -> Effect | GroupEffects:
     """See `CausalModel.effect`."""
     schema = model.schema_
-    if question.outcome not in schema:
+    if not isinstance(question.outcome, str) or question.outcome not in schema:
         raise VacaError(
             f"unknown outcome {question.outcome!r}; "
             f"{did_you_mean(question.outcome, schema.columns)}"
@@ -237,6 +237,11 @@ def chosen_rows(rows: pd.DataFrame, among: Mapping[str, Any] | str, schema: Sche
         if not isinstance(found, pd.Series) or not pd.api.types.is_bool_dtype(found.dtype):
             raise VacaError(f"among: {among!r} is not a condition; write it like 'age > 40'")
         return found.to_numpy(dtype=bool)
+    if not isinstance(among, Mapping):
+        raise VacaError(
+            f"among is a condition like 'age > 40' or a dict like {{'sex': 'f'}}; got "
+            f"{shorten(among)}"
+        )
     mask = np.ones(len(rows), dtype=bool)
     for name, value in among.items():
         if name not in rows.columns:
@@ -276,6 +281,8 @@ def _check_condition(text: str) -> None:
 
 def _groups(rows: pd.DataFrame, by: str | Sequence[str], schema: Schema) -> dict[str, np.ndarray]:
     """Label -> places of its rows, in the order of the levels."""
+    if not isinstance(by, Sequence):
+        raise VacaError(f"by is a column or a list of columns; got {shorten(by)}")
     names = [by] if isinstance(by, str) else list(by)
     codes, labels = [], []
     for name in names:

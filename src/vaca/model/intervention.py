@@ -40,7 +40,10 @@ class Shift:
     delta: float
 
     def __post_init__(self) -> None:
-        check_number("the delta of a Shift", self.delta, what=InterventionError)
+        number = check_number("the delta of a Shift", self.delta, what=InterventionError)
+        # A plain number, whatever kind it came as: decimals and arrays do not add up with columns.
+        whole = isinstance(self.delta, int | np.integer)
+        object.__setattr__(self, "delta", int(self.delta) if whole else number)
 
 
 #: Gives the columns of all nodes, as they are under the interventions resolved so far.

@@ -12,9 +12,16 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from vaca.errors import VacaError
+from vaca.errors import VacaError, shorten
 
 __all__ = ["Bernoulli", "Categorical", "Distribution", "Gamma", "Mixture", "Normal"]
+
+#: A float goes a little further; what is drawn has to be computed with.
+LARGEST = 1e150
+
+
+def _all_finite(*values: Any) -> bool:
+    return all(isinstance(v, int | float | np.number) and abs(v) <= LARGEST for v in values)
 
 
 @runtime_checkable
@@ -40,8 +47,11 @@ class Normal:
     variance: float = 1.0
 
     def __post_init__(self) -> None:
-        if not self.variance > 0:
-            raise VacaError(f"Normal: the variance must be positive, got {self.variance}.")
+        if not _all_finite(self.mean, self.variance) or not self.variance > 0:
+            raise VacaError(
+                f"Normal: the mean must be a number and the variance must be positive, got "
+                f"{shorten(self.mean)} and {shorten(self.variance)}."
+            )
 
     def rvs(self, size: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw ``size`` values; shape (size,), float64."""
@@ -67,9 +77,10 @@ class Gamma:
     scale: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (self.shape > 0 and self.scale > 0):
+        if not (_all_finite(self.shape, self.scale) and self.shape > 0 and self.scale > 0):
             raise VacaError(
-                f"Gamma: shape and scale must be positive, got {self.shape} and {self.scale}."
+                "Gamma: shape and scale must be positive numbers, got "
+                f"{shorten(self.shape)} and {shorten(self.scale)}."
             )
 
     def rvs(self, size: int = 1, random_state: Any = None) -> np.ndarray:
@@ -96,8 +107,8 @@ class Bernoulli:
     p: float
 
     def __post_init__(self) -> None:
-        if not 0 <= self.p <= 1:
-            raise VacaError(f"Bernoulli: p must lie in [0, 1], got {self.p}.")
+        if not (_all_finite(self.p) and 0 <= self.p <= 1):
+            raise VacaError(f"Bernoulli: p must lie in [0, 1], got {shorten(self.p)}.")
 
     def rvs(self, size: int = 1, random_state: Any = None) -> np.ndarray:
         """Draw ``size`` values; shape (size,), int64."""

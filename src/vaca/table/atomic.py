@@ -32,6 +32,8 @@ def complete(path: str | Path) -> Iterator[Path]:
     Whatever happens inside, `path` holds either what it held before or the whole new file.
     """
     path = Path(path)
+    if "\0" in str(path):
+        raise VacaError(f"no file can be called {str(path)!r}: the name holds a zero byte")
     folder = None
     try:
         clean(path)

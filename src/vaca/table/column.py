@@ -60,8 +60,10 @@ class Column:
     unit: str = ""
 
     def __post_init__(self) -> None:
-        if self.kind not in KINDS:
+        if not isinstance(self.kind, str) or self.kind not in KINDS:
             raise SchemaError(f"unknown kind {self.kind!r}; {did_you_mean(self.kind, KINDS)}")
+        if isinstance(self.levels, str | bytes) or not isinstance(self.levels, Iterable):
+            raise SchemaError(f"levels are a list; got {shorten(self.levels)}")
         object.__setattr__(self, "levels", tuple(plain(self.levels)))
         for level in self.levels:
             # What JSON and TOML can write and give back; NaN is a missing value and no level.
@@ -126,7 +128,7 @@ class Column:
         if self.dates and not isinstance(value, (int, float, np.number)):
             value = self._day(name, value)
         try:
-            number = float(value)
+            number = float(None if isinstance(value, bytes) else value)
         except (TypeError, ValueError):
             raise SchemaError(
                 f"{name!r} is {self.kind}: a number is needed, got {shorten(value)}"
@@ -216,7 +218,12 @@ def _encode_levels(name: str, column: Column, series: pd.Series, missing: bool) 
     if isinstance(series.dtype, pd.CategoricalDtype):
         inverse, distinct = series.cat.codes.to_numpy(), list(series.dtype.categories)
     else:
-        inverse, distinct = pd.factorize(series)
+        try:
+            inverse, distinct = pd.factorize(series)
+        except (TypeError, NotImplementedError):  # lists, dicts, structs
+            raise SchemaError(
+                f"column {name!r} holds {type(series.iloc[0]).__name__} values, and no levels"
+            ) from None
     position = {level: code for code, level in enumerate(column.levels)}
     codes = np.array([position.get(v, -2) for v in plain(distinct)] + [GAP], dtype=np.int64)
     codes = codes[inverse]  # a gap has the code -1: the last one
@@ -233,6 +240,8 @@ def _encode_levels(name: str, column: Column, series: pd.Series, missing: bool) 
 
 def _encode_numbers(name: str, column: Column, series: pd.Series, missing: bool) -> np.ndarray:
     gaps = series.isna().to_numpy() if missing else np.zeros(len(series), dtype=bool)
+    if pd.api.types.is_complex_dtype(series.dtype):
+        raise SchemaError(f"column {name!r} is {column.kind}, but holds complex numbers")
     if pd.api.types.is_numeric_dtype(series.dtype):
         values = series.to_numpy(dtype=float, na_value=np.nan)
     else:

@@ -55,7 +55,8 @@ def dtype_name(series: pd.Series) -> str:
     if holds_dates(series):
         found = days(series)
         return DATE if np.all(found == np.floor(found), where=~np.isnan(found)) else TIME
-    name = str(series.dtype)
+    # An answer is dense, whatever the table was.
+    name = str(getattr(series.dtype, "subtype", series.dtype))
     try:
         read_dtype(name)
     except SchemaError:

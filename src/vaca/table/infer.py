@@ -34,7 +34,7 @@ _DATES = (
 
 def infer_column(name: str, series: pd.Series, kind: Kind | None) -> Column:
     """What a Series is taken for, or, with `kind`, is; gaps are counted, not looked at."""
-    if kind is not None and kind not in KINDS:
+    if kind is not None and (not isinstance(kind, str) or kind not in KINDS):
         raise SchemaError(f"column {name!r}: unknown kind {kind!r}; {did_you_mean(kind, KINDS)}")
     gaps = int(series.isna().sum())
     seen = series.dropna() if gaps else series
@@ -50,6 +50,11 @@ def _look(name: str, series: pd.Series, kind: Kind | None, gaps: bool) -> Column
         return _numbers(name, series, "continuous")
     if pd.api.types.is_datetime64_any_dtype(dtype) or pd.api.types.is_timedelta64_dtype(dtype):
         raise SchemaError(f"column {name!r} {_DATES}")
+    if pd.api.types.is_complex_dtype(dtype):
+        raise SchemaError(
+            f"column {name!r} holds complex numbers; give the real and the imaginary part columns "
+            "of their own"
+        )
     if pd.api.types.is_bool_dtype(dtype):
         return _levels(name, kind or "binary", [False, True])
     if isinstance(dtype, pd.CategoricalDtype):
@@ -82,7 +87,13 @@ def _look(name: str, series: pd.Series, kind: Kind | None, gaps: bool) -> Column
 
 
 def _text(name: str, series: pd.Series, kind: Kind | None) -> Column:
-    distinct = series.unique()
+    try:
+        distinct = series.unique()
+    except (TypeError, NotImplementedError):  # lists, dicts, structs
+        raise SchemaError(
+            f"column {name!r} holds {type(series.iloc[0]).__name__} values; a cell is one number, "
+            "text or truth value"
+        ) from None
     texts = [v for v in distinct[:200] if isinstance(v, str)]
     if kind is None and len(distinct) > 2 and texts and all(_DATE.fullmatch(v) for v in texts):
         raise SchemaError(f"column {name!r} {_DATES}")

@@ -39,6 +39,10 @@ class Schema(Mapping[str, Column]):
     """
 
     def __init__(self, columns: Mapping[str, Column]) -> None:
+        if not isinstance(columns, Mapping):
+            raise SchemaError(
+                f"a schema is a dict from column to Column; got {type(columns).__name__}"
+            )
         self._columns = dict(columns)
 
     # ------------------------------------------------------------------ making one
@@ -75,6 +79,11 @@ class Schema(Mapping[str, Column]):
         unless `missing` says that they are expected: then `Column.missing` counts them.
         """
         frame = as_frame(data)
+        if kinds is not None and not isinstance(kinds, Mapping):
+            raise SchemaError(
+                "the kinds of columns are a dict like {'age': 'continuous'}; got "
+                f"{type(kinds).__name__}"
+            )
         kinds = dict(kinds or {})
         known = set(graph.all_columns)
         for name in kinds:
@@ -236,8 +245,18 @@ def as_frame(data: Any) -> pd.DataFrame:
     """A pandas DataFrame of a pandas or polars frame, or of what speaks their protocols."""
     if isinstance(data, pd.DataFrame):
         frame = data
+    elif isinstance(data, pd.Series):
+        raise SchemaError(
+            "a table is needed, and this is one row or column of it; write df.iloc[[0]] or "
+            "df[['age']], with two brackets"
+        )
     elif isinstance(data, Mapping):
-        frame = pd.DataFrame(data)
+        try:
+            frame = pd.DataFrame(data)
+        except (ValueError, TypeError) as error:
+            raise SchemaError(
+                f"the dict is not a table: {error}; give a list of the same length for each column"
+            ) from None
     elif hasattr(data, "__arrow_c_stream__"):
         import pyarrow
 
@@ -249,6 +268,11 @@ def as_frame(data: Any) -> pd.DataFrame:
     else:
         raise SchemaError(
             f"a table is needed (pandas or polars DataFrame); got {type(data).__name__}"
+        )
+    if isinstance(frame.columns, pd.MultiIndex):
+        raise SchemaError(
+            f"the names of the columns have {frame.columns.nlevels} levels; join them into one "
+            "name each"
         )
     if not frame.columns.is_unique:
         twice = frame.columns[frame.columns.duplicated()][0]

@@ -41,7 +41,7 @@ def load(name: str) -> StructuralCausalModel:
     >>> load("loan").graph.longest_path
     3
     """
-    if name not in _WHERE:
+    if not isinstance(name, str) or name not in _WHERE:
         raise VacaError(
             f"no structural causal model is called {name!r}; {did_you_mean(name, _WHERE)}"
         )
