@@ -128,7 +128,9 @@ class Column:
         if self.dates and not isinstance(value, (int, float, np.number)):
             value = self._day(name, value)
         try:
-            number = float(None if isinstance(value, bytes) else value)
+            if isinstance(value, bytes):
+                raise TypeError  # Python would read them as text
+            number = float(value)
         except (TypeError, ValueError):
             raise SchemaError(
                 f"{name!r} is {self.kind}: a number is needed, got {shorten(value)}"
