@@ -57,8 +57,9 @@ def brief(name: str) -> Callable[[vaca.CausalGraph], Any]:
 QUICK: dict[str, Callable[[vaca.CausalGraph], Any]] = {name: brief(name) for name in ENGINES}
 
 TRUE_CASES = [f"true {name}" for name in vaca.scms.names()]
-# A learned model never sees the equations: of the three forms of a graph one is enough.
-SHAPES = ["chain-nlin", "collider-nadd", "triangle-nlin", "mgraph-lin", "loan", "adult"]
+# A learned model never sees the equations: of the three forms of a graph one is enough. A path with
+# a shortcut, several roots with several leaves, and eleven nodes of every kind hold the others.
+SHAPES = ["triangle-nlin", "mgraph-lin", "adult"]
 LEARNED_CASES = [f"{engine} {name}" for engine in QUICK for name in SHAPES]
 # For what the base class does with any weights, one table a model: the one with most kinds.
 ONE_EACH = [f"{engine} adult" for engine in ("true", *QUICK)]

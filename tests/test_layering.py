@@ -5,6 +5,7 @@ belongs; the first test fails until it has one.
 """
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -112,6 +113,14 @@ def test_layers_are_in_the_design_page():
     names = {layer(module) for module in MODULES} - {"__init__", "__main__"}
     missing = [name for name in sorted(names) if f"`{name}`" not in text]
     assert not missing, f"say in docs/design.md what these are for: {missing}"
+
+
+def test_files_that_the_design_page_names_are_there():
+    text = (PACKAGE.parents[1] / "docs" / "design.md").read_text(encoding="utf-8")
+    named = re.findall(r"`([a-z]+/[a-z_/]*(?:\.py)?)`", text)
+    assert len(named) > 15
+    places = (PACKAGE, PACKAGE.parent, PACKAGE.parents[1])
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
 
 
 def test_tests_mirror_the_source():

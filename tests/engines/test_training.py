@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 import vaca
-from vaca.engines.training import TrainConfig, TrainingError, train
+from vaca.engines.train_config import TrainConfig, TrainingError
+from vaca.engines.training import train
 
 ROWS = 60
 

@@ -274,7 +274,7 @@ def _fitted(engine: Any, options: dict[str, Any], train: pd.DataFrame, graph: Ca
     from vaca.commands.fit_words import show_choice
     from vaca.engines.engine import Engine
     from vaca.engines.selection import auto
-    from vaca.engines.training import TrainingError
+    from vaca.engines.train_config import TrainingError
 
     weights = None if options["weights"] is None else train[options["weights"]]
     train = train[[c for c in train.columns if c in graph.all_columns]]

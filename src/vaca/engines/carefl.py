@@ -24,7 +24,8 @@ from vaca.engines.fit_input import FitInput
 from vaca.engines.nn.flow_network import Head, Mechanisms
 from vaca.engines.paper_settings import CAREFL_SETTINGS, paper_parameters
 from vaca.engines.parameters import TrainingParameters
-from vaca.engines.training import TrainConfig, fingerprint, patience_in_epochs, train
+from vaca.engines.train_config import TrainConfig, fingerprint, patience_in_epochs
+from vaca.engines.training import train
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import Noise
 from vaca.table.schema import Columns
@@ -58,7 +59,7 @@ class CAREFL(Engine, TrainingParameters):
     bound : float
         The splines act on :math:`\pm` ``bound`` standard deviations.
     epochs : int
-        See `vaca.engines.training.TrainConfig`.
+        See `vaca.engines.train_config.TrainConfig`.
 
     Examples
     --------

@@ -28,7 +28,8 @@ from vaca.engines.fit_input import FitInput, weight_tensors
 from vaca.engines.nn.candidates import Candidates, Chosen
 from vaca.engines.nn.flow_network import Head, Mechanisms
 from vaca.engines.parameters import TrainingParameters
-from vaca.engines.training import TrainConfig, fingerprint, patience_in_epochs, train
+from vaca.engines.train_config import TrainConfig, fingerprint, patience_in_epochs
+from vaca.engines.training import train
 from vaca.table.schema import Columns
 
 __all__ = ["CausalFlow"]
@@ -70,7 +71,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     steps : int
         Planned optimiser steps; they are turned into epochs by the number of rows.
     ema : float, optional
-        See `vaca.engines.training.TrainConfig`.
+        See `vaca.engines.train_config.TrainConfig`.
     smooth_prior, free_prior : float
         Precision of the normal prior on the network weights of the location-scale and of the free
         mechanisms (as if that many rows spoke against them).

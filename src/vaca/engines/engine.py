@@ -1,4 +1,4 @@
-"""What all learned models share: the constructor rule, `fit`, and save and load."""
+"""What all learned models share: `fit`, refits, and the rows that answers can be checked with."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ KEPT_ROWS = 20_000
 class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
     """A causal model that is fitted to a table and a graph.
 
-    A subclass writes its hyper-parameters out in its constructor and stores them as given
+    A subclass declares its hyper-parameters as fields of a dataclass, which stores them as given
     (scikit-learn's rule, so `get_params`, `set_params` and `clone` work), and implements `_fit`,
     `_state` and `_set_state` beside the three primitives of `CausalModel`.
 

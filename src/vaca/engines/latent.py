@@ -20,7 +20,7 @@ from vaca.engines.nn import objectives
 from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import OBJECTIVES, Objective
 from vaca.engines.parameters import TrainingParameters
-from vaca.engines.training import TrainConfig, fingerprint, patience_in_epochs
+from vaca.engines.train_config import TrainConfig, fingerprint, patience_in_epochs
 from vaca.engines.training import train as train_network
 from vaca.errors import VacaError
 from vaca.model.causal_model import CHUNK, Noise
@@ -47,7 +47,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
     validation_samples : int
         Importance samples of the validation score.
     weight_decay : float
-        See `vaca.engines.training.TrainConfig`.
+        See `vaca.engines.train_config.TrainConfig`.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from vaca.engines.layout import Layout
 from vaca.engines.nn.conditional_network import ConditionalNetwork
 from vaca.engines.nn.value_network import depth_layers
 from vaca.engines.paper_settings import MULTICVAE_SETTINGS, paper_parameters
-from vaca.engines.training import plan_epochs
+from vaca.engines.train_config import plan_epochs
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
 
@@ -41,7 +41,7 @@ class MultiCVAE(LatentEngine):
     variance : float
         Output variance of continuous columns (standardised); the paper's lambda is twice this.
     steps, epochs, schedule, ema, grad_clip, validate_every
-        See `vaca.engines.training.TrainConfig`; ``steps`` counts if ``epochs`` is not given.
+        See `vaca.engines.train_config.TrainConfig`; ``steps`` counts if ``epochs`` is not given.
 
     References
     ----------

@@ -55,7 +55,7 @@ class PaperVACA(LatentEngine):
     validate_every : int
         Epochs between validations.
     epochs : int
-        See `vaca.engines.training.TrainConfig`; the weight decay is part of the gradient.
+        See `vaca.engines.train_config.TrainConfig`; the weight decay is part of the gradient.
 
     Examples
     --------

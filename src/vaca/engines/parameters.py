@@ -77,7 +77,7 @@ class TrainingParameters(EngineParameters):
     device : str
         "cpu" or "cuda".
     batch_size, lr
-        See `vaca.engines.training.TrainConfig`.
+        See `vaca.engines.train_config.TrainConfig`.
     patience : float, optional
         Stop after this share of the training without a better validation score; None: never.
     time_budget : float, optional

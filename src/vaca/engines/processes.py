@@ -4,7 +4,8 @@ A task goes to its process as files (JSON and safetensors, as models are saved),
 learned comes back the same way. A process is deaf to Ctrl-C, which a terminal sends to all: the
 parent hears it, ends its children, and is the only one to say so. If the parent dies, its children
 see the end of their input and end too. Unlike `multiprocessing`, this works from any script,
-guarded or not.
+guarded or not. joblib's loky (see `vaca.model.workers`) was tried in its place: after Ctrl-C its
+tracker of resources writes warnings behind the last line, "vaca: interrupted".
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ from vaca.engines.latent import LatentEngine
 from vaca.engines.layout import Layout
 from vaca.engines.nn.value_network import ValueNetwork
 from vaca.engines.paper_vaca import PaperVACA
-from vaca.engines.training import plan_epochs
+from vaca.engines.train_config import plan_epochs
 from vaca.graph.dag import CausalGraph
 
 
@@ -57,7 +57,7 @@ class VACA(LatentEngine):
     steps : int
         Gradient steps.
     ema : float, optional
-        See `vaca.engines.training.TrainConfig`; the weight decay is decoupled from the gradient.
+        See `vaca.engines.train_config.TrainConfig`; the weight decay is not part of the gradient.
 
     Attributes
     ----------

@@ -64,12 +64,18 @@ def each(
 
 def _on_processes(function: Any, shared: Any, pieces: Sequence[Any], jobs: int) -> Iterator[Any]:
     from joblib import Parallel, delayed, parallel_config
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     # Large arrays in `shared` are mapped into memory once and not copied for each process.
     with parallel_config("loky", n_jobs=min(jobs, len(pieces)), inner_max_num_threads=1):
-        yield from Parallel(return_as="generator")(
-            delayed(_piece)(function, shared, piece) for piece in pieces
-        )
+        try:
+            yield from Parallel(return_as="generator")(
+                delayed(_piece)(function, shared, piece) for piece in pieces
+            )
+        except TerminatedWorkerError:
+            raise VacaError(
+                "one of the processes was killed; was there too little memory? Try fewer jobs"
+            ) from None
 
 
 def _piece(function: Any, shared: Any, piece: Any) -> Any:

@@ -20,7 +20,7 @@ class Network(nn.Module, abc.ABC):
     latent_noises : tuple of str
         The noises of the shape of the latents that `generate` takes, the latents themselves first.
     optimizer, beta2 : str, float
-        What trains it well; see `vaca.engines.training.TrainConfig`.
+        What trains it well; see `vaca.engines.train_config.TrainConfig`.
     """
 
     latent_noises: tuple[str, ...] = ("z",)
