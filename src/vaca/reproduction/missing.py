@@ -154,7 +154,8 @@ def _show(reports: Reports, options: Options) -> list[Table | Picture]:
         Table(
             title="Missing values: error of the average effect",
             caption="Root mean squared error over tables of 2000 rows: all values known, complete "
-            "rows alone, gaps modelled; and how often the 95 % interval holds the truth.",
+            "rows alone, gaps modelled; and how often the 95 % interval holds the truth. "
+            "With so few tables, a ratio near 1 tells neither way.",
             head=(
                 "Missing",
                 "Complete rows",

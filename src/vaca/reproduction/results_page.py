@@ -54,6 +54,7 @@ HEADINGS = {
     "check": "Wrong graphs and bad fits that `vaca check` finds",
     "depth": "Deep graphs",
     "sample-size": "Few rows and many",
+    "missing": "Tables with gaps",
 }
 
 HOW = """\
