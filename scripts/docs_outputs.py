@@ -18,6 +18,7 @@ import shlex
 import shutil
 import sys
 import tempfile
+import textwrap
 import warnings
 from pathlib import Path
 
@@ -26,6 +27,8 @@ ROOT = Path(__file__).parents[1]
 QUIET = "<!-- quiet -->"
 #: Longer outputs are cut in the middle, with a word about it.
 MOST_LINES = 64
+#: Longer lines go on below: a page is not to be pushed sideways.
+WIDTH = 100
 
 
 def examples() -> object:
@@ -53,7 +56,10 @@ def printed(block: object, names: dict, finder: object) -> str:
                     code = run(shlex.split(line)[1:])
                     if code:
                         raise SystemExit(f"{line} ended with {code}")
-    lines = [line.rstrip() for line in said.getvalue().rstrip().splitlines()]
+    lines = []
+    for line in said.getvalue().rstrip().splitlines():
+        long = len(line) > WIDTH
+        lines += textwrap.wrap(line, WIDTH, subsequent_indent="  ") if long else [line.rstrip()]
     if len(lines) > MOST_LINES:
         half = MOST_LINES // 2
         lines = [*lines[:half], f"... ({len(lines) - 2 * half} lines)", *lines[-half:]]

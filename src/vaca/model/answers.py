@@ -249,6 +249,11 @@ class Effect:
                 "directly or through others"
             )
         value, error = shown_number(self.value), shown_number(self.standard_error, 2)
+        if self.standard_error <= 1e-12 * max(1.0, abs(self.value)) and not self.slack:
+            # The same for every row, such as the slope of a line, up to rounding.
+            return (
+                f"{value} for everyone" if self.covers_fit else f"{value} (simulation error: none)"
+            )
         if not self.covers_fit:
             return f"{value} (simulation error only: {error})"
         low, high = (shown_number(end) for end in self.interval())
