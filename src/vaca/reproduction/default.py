@@ -58,7 +58,13 @@ def _show(reports: Reports, options: Options) -> list[Table]:
 
 
 def _against(frame: pd.DataFrame, title: str) -> Table:
-    """One row per table: the default's score, the best single engine's, and their ratio."""
+    """One row per table: the default's score, the best single engine's, and their ratio.
+
+    Only seeds that the default has been run on count: on others a table is another table.
+    """
+    own = frame[frame["model"] == "composite"]
+    every, paired = (pd.MultiIndex.from_frame(f[["scm", "seed"]]) for f in (frame, own))
+    frame = frame[every.isin(paired) | ~frame["scm"].isin(own["scm"])]
     mean = frame.groupby(["scm", "model", "metric"], sort=False)["value"].mean().unstack("model")
     floor = frame.groupby(["scm", "metric"], sort=False)["floor"].mean()
     rows, ratios = [], {metric: [] for metric in SHOWN}
