@@ -314,3 +314,15 @@ def test_a_bend_is_not_taken_for_a_step_and_a_step_is():
         chosen[name] = board.loc[board["chosen"] & (board["column"] == "y"), "mechanism"].item()
     assert chosen["bend"] == "curves"
     assert "steps" in chosen["step"]
+
+
+def test_refits_do_not_explode_where_the_spread_comes_near_zero():
+    """The noise of a row over a scale near zero made some refits draw values of hundreds."""
+    rng = np.random.default_rng(5)
+    n = 300
+    w = rng.normal(size=n)
+    frame = pd.DataFrame({"w": w, "y": w + np.maximum(0.02, 1 + 0.5 * w) * rng.normal(size=n)})
+    graph = vaca.CausalGraph.from_edges([("w", "y")])
+    model = vaca.Composite(graph).fit(frame, refits=6, progress=False)
+    spreads = [refit.sample(2000, seed=0)["y"].std() for refit in model.refits_]
+    assert max(spreads) < 1.6 * frame["y"].std()

@@ -51,8 +51,6 @@ SHAPE_LEFT = 4.0
 SPREAD_LEFT = 1.0
 #: The mean distance of values from their medians may be so many times the best candidate's.
 MISSES = 1.1
-#: Drawn values may spread so many times as far as the observed ones.
-EXPLODES = 1.3
 #: Noise smaller than this, in standard deviations of the column, has no shape worth a network.
 FINE = 0.02
 #: Columns with more inputs than this are not asked for surfaces.
@@ -176,7 +174,7 @@ def choose_numeric(
             terms += 0 if fitted.spread is None else len(fitted.spread.beta)
             terms += (recipe.scale[0] != 0) + len(fitted.location.design.cuts)
             density = np.logaddexp(density, anywhere)  # else one far row outweighs all others
-            if _explodes(given, fitted):
+            if fitted.explodes(given.x, given.y, np.random.default_rng([given.seed, 8])):
                 density = np.minimum(density, anywhere)
             trials[recipe] = Trial(recipe.words(), density, terms, fitted, miss)
         return trials[recipe]
@@ -321,16 +319,6 @@ def choose_hurdle(
     for trial in second:
         trial.words = f"if not {edge[0]:g}: {trial.words}"
     return Hurdle(*edge, at, other), first + second
-
-
-def _explodes(given: Inputs, mechanism: Numeric) -> bool:
-    """Whether drawn values spread much further than the observed ones: tails times a wide scale."""
-    if not mechanism.recipe.spread and mechanism.recipe.scale[0] == 0:
-        return False
-    rows = np.arange(min(len(given.y), 3000))
-    rng = np.random.default_rng([given.seed, 8])
-    drawn = mechanism.value(given.x[rows], mechanism.draw(len(rows), rng))
-    return not float(drawn.std()) <= EXPLODES * float(given.y.std())
 
 
 def _background(y: np.ndarray) -> np.ndarray:

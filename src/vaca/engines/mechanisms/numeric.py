@@ -36,6 +36,8 @@ __all__ = ["Numeric", "Recipe", "Scale", "crossfit", "fit_numeric"]
 EXACT = 1e-6
 #: Log-scales are kept within this of the ones seen in training.
 SCALE_MARGIN = 0.5
+#: Drawn values may spread so many times as far as the observed ones.
+EXPLODES = 1.3
 #: Of the mean size of residuals: a scale that is fitted as it is gets no smaller than this.
 PLAIN_LEAST = 1e-3
 #: Half the cell, in standard deviations of the column, over which a density is averaged to score.
@@ -274,11 +276,22 @@ class Numeric:
     ) -> Numeric:
         """The same mechanism fitted to weighted rows; nothing is chosen anew."""
         fitted, _, _ = fit_numeric(self.recipe, x, y, w, folds, (), rng, like=self)
+        if fitted.explodes(x, y, rng):
+            # A scale near zero at one row makes its noise huge everywhere else.
+            fitted = replace(self, location=fitted.location, trees=fitted.trees, flow=None)
         if self.flow is None:
             return fitted
         v = replace(fitted, flow=None).noise(x, y, None)
         flow = self.flow.refit(x, v, w, int(rng.integers(2**31)))
         return replace(fitted, flow=flow)
+
+    def explodes(self, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> bool:
+        """Whether drawn values spread much further than the observed ones: tails, a wide scale."""
+        if not self.recipe.spread and self.recipe.scale[0] == 0:
+            return False
+        rows = np.arange(min(len(y), 3000))
+        drawn = self.value(x[rows], self.draw(len(rows), rng))
+        return not float(drawn.std()) <= EXPLODES * float(y.std())
 
     # ------------------------------------------------------------------ as arrays
 
@@ -410,6 +423,8 @@ def fit_numeric(
     for _ in range(2 if recipe.spread or recipe.robust else 0):
         if recipe.spread:
             spread, log_scale = _fit_spread(recipe, x, residual, w, folds, groups, like)
+            if like is not None:
+                log_scale = np.clip(log_scale, *like.limits)
             limits = np.array([log_scale.min() - SCALE_MARGIN, log_scale.max() + SCALE_MARGIN])
         own = np.exp(-2 * (log_scale - np.average(log_scale, weights=w)))
         if recipe.robust:
