@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import subprocess
@@ -109,8 +110,9 @@ HOSTILE = {
     "engine of another": lambda a: a.update(engine="VACA"),
     "format 0": lambda a: a.update(format=0),
     "format true": lambda a: a.update(format=True),
-    "format text": lambda a: a.update(format="2"),
-    "format 3": lambda a: a.update(format=3),
+    "format text": lambda a: a.update(format="3"),
+    "format 2": lambda a: a.update(format=2),
+    "format 4": lambda a: a.update(format=4),
     "graph null": lambda a: a.update(graph=None),
     "graph cyclic": lambda a: a["graph"]["edges"].append(["income", "sex"]),
     "graph with a node more": lambda a: a["graph"]["nodes"].update(more=["more"]),
@@ -228,8 +230,6 @@ def test_things_that_are_no_files_are_refused(tmp_path) -> None:
 
 
 def test_models_of_format_1_still_load(tmp_path) -> None:
-    import hashlib
-
     files = dict(saved("CausalFlow"))
     about = json.loads(files["model.json"]) | {"format": 1}
     about["sha256"] = hashlib.sha256(files["arrays.safetensors"]).hexdigest()
@@ -239,6 +239,23 @@ def test_models_of_format_1_still_load(tmp_path) -> None:
     files["arrays.safetensors"] += b" "
     with pytest.raises(VacaError, match="checksum"):
         vaca.load(write(tmp_path / "m", files))
+
+
+def test_models_of_format_2_still_load(tmp_path) -> None:
+    """Its seal did not know the order of keys."""
+    from vaca.engines import persistence
+
+    files = dict(saved("CausalFlow"))
+    about = json.loads(files["model.json"]) | {"format": 2}
+    text = json.dumps(
+        {k: v for k, v in about.items() if k != "sha256"}, sort_keys=True, separators=(",", ":")
+    ).encode()
+    parts = (hashlib.sha256(p).digest() for p in (text, files["arrays.safetensors"]))
+    about["sha256"] = hashlib.sha256(b"".join(parts)).hexdigest()
+    files["model.json"] = json.dumps(about).encode()
+    model = vaca.load(write(tmp_path / "m", files))
+    pd.testing.assert_frame_equal(answers(model), answers(fitted("CausalFlow")))
+    assert persistence.FORMAT == 3
 
 
 # ---------------------------------------------------------------------- replacing a folder

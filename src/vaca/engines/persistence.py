@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from vaca.engines.engine import Engine
 
 #: Grows when the format changes so that older versions could not read it.
-FORMAT = 2
+FORMAT = 3
 #: Bytes. A history of a million epochs fits; more would only fill the memory.
 LARGEST_JSON = 2**28
 _JSON, _ARRAYS = "model.json", "arrays.safetensors"
@@ -174,9 +174,11 @@ def _seal(about: Mapping[str, Any], arrays: bytes) -> str:
     """A checksum over everything that decides an answer: all of model.json, and the arrays.
 
     The order of keys counts: that of the columns is the order in which noise is drawn for them.
+    (Format 2 did not seal it.)
     """
     rest = {key: value for key, value in about.items() if key != "sha256"}
-    text = json.dumps(rest, separators=(",", ":")).encode()
+    ordered = about.get("format") == 2
+    text = json.dumps(rest, sort_keys=ordered, separators=(",", ":")).encode()
     return hashlib.sha256(
         hashlib.sha256(text).digest() + hashlib.sha256(arrays).digest()
     ).hexdigest()
