@@ -111,7 +111,6 @@ HOSTILE = {
     "format 0": lambda a: a.update(format=0),
     "format true": lambda a: a.update(format=True),
     "format text": lambda a: a.update(format="3"),
-    "format 2": lambda a: a.update(format=2),
     "format 4": lambda a: a.update(format=4),
     "graph null": lambda a: a.update(graph=None),
     "graph cyclic": lambda a: a["graph"]["edges"].append(["income", "sex"]),
