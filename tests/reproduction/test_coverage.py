@@ -57,10 +57,10 @@ def test_figures_of_many_tables():
 
 
 def test_the_study_asks_what_it_should():
-    """Eight kinds of 80 tables, four of them with more rows."""
+    """Eight kinds of 80 tables, four of them with 100 of more rows."""
     runs = EXPERIMENTS["coverage"].runs(Options())
     small = [run for run in runs if run.train == 500]
     assert {run.scm.partition(":")[2] for run in small} == set(KINDS)
     assert len(KINDS) == 8
     assert len(small) == 8 * 80
-    assert len([run for run in runs if run.train == 2000]) == 4 * 40
+    assert len([run for run in runs if run.train == 2000]) == 4 * 100
