@@ -108,7 +108,7 @@ def test_the_papers_configurations():
     assert set(CAREFL_SETTINGS) == set(vaca.scms.names())
     model = CAREFL.paper("mgraph-nadd", seed=3)
     assert (model.flows, model.width, model.seed) == (5, 96, 3)
-    with pytest.raises(vaca.VacaError, match="no configuration for 'triangel-lin'"):
+    with pytest.raises(vaca.VacaError, match="no settings for 'triangel-lin'"):
         CAREFL.paper("triangel-lin")
 
 

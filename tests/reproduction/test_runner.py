@@ -91,7 +91,7 @@ def test_store_is_whole_or_absent(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(os, "replace", broken)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(VacaError, match="disk full"):
         store.write(run, {"scores": {}})
     assert not store.done(run)
     assert list((tmp_path / run.name).iterdir()) == []
