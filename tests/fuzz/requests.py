@@ -9,6 +9,7 @@ import asyncio
 import functools
 import json
 import random
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tests.fuzz import models
@@ -108,7 +109,9 @@ def sent(raw: bytes) -> bytes:
             protocol.connection_lost(None)
         return line.written
 
-    return loop.run_until_complete(exchange())
+    # A thread of its own: a browser's test in this process may have left a loop running here.
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(loop.run_until_complete, exchange()).result()
 
 
 def request(path: str, body: bytes, headers: dict[str, str] | None = None) -> bytes:

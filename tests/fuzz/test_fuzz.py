@@ -36,7 +36,7 @@ def test_what_once_failed(path: Path) -> None:
         (lambda: __import__("os").system("true"), "did os.system"),
         (lambda: eval("1 + 1"), "did exec"),
         (lambda: open("/dev/null", "w").close(), "did open /dev/null to write"),
-        (lambda: [bytearray(2**20) for _ in range(80)], "MiB"),
+        (lambda: bytearray(b"x") * (80 * 2**20), "MiB"),
         (lambda: [None for _ in iter(int, 1)], "took"),
     ],
 )

@@ -29,6 +29,14 @@ def table(n=300, seed=0):
     return pd.DataFrame({"sex": sex, "age": age, "income": income, "school": school})
 
 
+@pytest.fixture(autouse=True, scope="module")
+def no_other_engines():
+    """They take most of the time of a report; one test below asks them."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("vaca.trust.agreement.BRIEF", {})
+        yield
+
+
 @pytest.fixture(scope="module")
 def model():
     return vaca.AdditiveNoise(GRAPH).fit(table())
@@ -224,8 +232,10 @@ def test_on_paper(address, browser):
         assert len(pdf) > 50_000
 
 
-def test_other_engines_are_asked_what_the_page_asks():
-    model = vaca.Composite(GRAPH).fit(table(), refits=3)
+def test_other_engines_are_asked_what_the_page_asks(monkeypatch):
+    brief = {"AdditiveNoise": {}, "CausalFlow": {"steps": 20, "polish_steps": 0}}
+    monkeypatch.setattr("vaca.trust.agreement.BRIEF", brief)
+    model = vaca.Composite(GRAPH, families=()).fit(table(), refits=3)
     effect = model.effect("income", {"sex": "m"}, {"sex": "f"})
     cards = {card.name: card for card in strip(model, effect, table(), 0)}
     words = cards["Other engines"].words

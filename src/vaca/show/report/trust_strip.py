@@ -103,6 +103,8 @@ def _engines(model: CausalModel, effect: Effect, _: pd.DataFrame, seed: int) -> 
     from vaca.trust.agreement import BRIEF, ask_engines, engines_words
 
     others = [name for name in BRIEF if name != type(model).__name__]
+    if not others:
+        return None
     found = ask_engines(effect, others, brief=True, seed=seed)
     apart = found["apart"].max()
     verdict = "unknown" if apart != apart else "good" if apart <= 1 else "doubtful"
