@@ -257,6 +257,14 @@ def test_models_of_format_2_still_load(tmp_path) -> None:
     assert persistence.FORMAT == 3
 
 
+def test_a_folder_of_an_earlier_version_answers_as_it_did() -> None:
+    """Saved by the first Composite, before ordered levels, proportions and steps."""
+    model = vaca.load(Path(__file__).parent / "folders" / "composite-2")
+    effect = model.effect("y", {"a": 1.0}, {"a": 0.0}, seed=0)
+    assert effect.value == pytest.approx(1.2824673081205495, abs=1e-9)
+    assert len(model.refits_) == 2
+
+
 # ---------------------------------------------------------------------- replacing a folder
 
 KILLED = """

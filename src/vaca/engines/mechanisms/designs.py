@@ -136,8 +136,8 @@ class Design:
 
     @classmethod
     def from_arrays(cls, state: Mapping[str, np.ndarray]) -> Design:
-        """The design of `arrays`, which may stand among others."""
-        return cls(**{name: state[name] for name in _FIELDS})
+        """The design of `arrays`, which may stand among others; the first designs had no cuts."""
+        return cls(**{name: state[name] for name in _FIELDS if name in state or name != "cuts"})
 
     def _sizes(self) -> dict[int, int]:
         counts = np.isfinite(self.knots).sum(1) - 2

@@ -110,7 +110,9 @@ class Levels:
 
     @classmethod
     def from_arrays(cls, state: dict[str, np.ndarray]) -> Levels:
-        curves, depth, trees, frequencies, levels, ordered = (int(v) for v in state["plan"])
+        # Folders of the first Composite end before ordered levels.
+        plan = [*(int(v) for v in state["plan"]), 0][:6]
+        curves, depth, trees, frequencies, levels, ordered = plan
         recipe = LevelsRecipe(
             bool(curves), None if depth < 0 else depth, bool(trees), bool(frequencies),
             bool(ordered),
@@ -119,7 +121,8 @@ class Levels:
         own = {k[6:]: v for k, v in state.items() if k.startswith("trees.")}
         made = Trees(**own) if own else None
         strength = float(state["strength"][0])
-        return cls(recipe, levels, design, state["beta"], strength, made, state["thresholds"])
+        thresholds = state.get("thresholds", np.zeros(0))
+        return cls(recipe, levels, design, state["beta"], strength, made, thresholds)
 
 
 def fit_levels(

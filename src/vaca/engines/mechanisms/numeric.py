@@ -317,9 +317,9 @@ class Numeric:
 
     @classmethod
     def from_arrays(cls, state: dict[str, np.ndarray]) -> Numeric:
-        curves, depth, trees, spread, robust, count, exact, proportional, steps = (
-            int(v) for v in state["plan"]
-        )
+        # Folders of the first Composite end before proportions and steps.
+        plan = [*(int(v) for v in state["plan"]), 0, 0][:9]
+        curves, depth, trees, spread, robust, count, exact, proportional, steps = plan
         scale = Scale.from_array(state["scale"])
         recipe = Recipe(
             bool(curves), None if depth < 0 else depth, bool(trees), ["", *SPREADS][spread],
