@@ -94,8 +94,7 @@ def _broken(summary: dict) -> int:
 
 def table(folder: Path) -> None:
     """Write what dowhy and the stored study say of the same cases."""
-    from vaca.reproduction.checks import CHECKS
-
+    from vaca.reproduction.check_study import CHECKS
     from vaca.reproduction.experiment import Options
     from vaca.reproduction.run import Store
 
@@ -119,9 +118,11 @@ def table(folder: Path) -> None:
         )
     (OUT / "check_dowhy.json").write_text(json.dumps(rows, indent=1) + "\n")
     lines = [
-        "# `vaca check` beside dowhy.gcm's `falsify_graph`",
+        "### `vaca check` beside dowhy.gcm's `falsify_graph`",
         "",
-        "The same tables of 500 rows and the same graphs, both at their defaults; dowhy 0.14.",
+        "Some cases of `vaca reproduce check`, 500 rows and 4 to 8 nodes each; both at their "
+        "defaults, dowhy 0.14. A case takes dowhy the better part of a minute, so not all are "
+        "asked.",
         "",
         "| Graph | cases | doubted here | falsified by dowhy | one of dowhy's tests rejects | "
         "CPU s here | CPU s dowhy |",
