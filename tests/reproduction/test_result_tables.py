@@ -18,7 +18,6 @@ from vaca.reproduction.catalogue import EXPERIMENTS
 from vaca.reproduction.comparison import best_published, compare, published, results_table
 from vaca.reproduction.experiment import Options, parse_seeds, write_outputs
 from vaca.reproduction.fairness import CLASSIFIERS, LEARNERS, MEASURES, split
-from vaca.reproduction.fairness_study import aims_reached
 from vaca.reproduction.figures import Picture
 from vaca.reproduction.paper import RESULT_MODELS, SCMS
 from vaca.reproduction.result_tables import Cell, Table, to_csv, to_html, to_latex, to_markdown
@@ -373,12 +372,6 @@ def test_fairness_aims_are_judged():
     assert set(good.values()) == {"reached"}
     assert aims(fairness_reports(unaware_uf=5.1))["uf: full at least that of unaware"] == "missed"
     assert aims(fairness_reports(fair_z_f1=66.9))["f1: fair-z at most 3 below full"] == "missed"
-
-
-def test_fairness_aims_are_counted():
-    assert aims_reached(fairness_reports()) == (
-        "Classifiers on German Credit (4 splits), aims reached: CausalFlow 4 of 12."
-    )
 
 
 def test_fairness_figures_stand_beside_the_published_with_intervals():

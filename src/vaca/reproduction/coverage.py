@@ -32,6 +32,7 @@ DRAWS = 90
 REFITS = 8
 #: Rows by which the truth is known.
 TRUTH = 400_000
+#: Of the larger ones 40 at first; after 85 % of one kind, 100 of each, the first 40 among them.
 TABLES = {500: 80, 2000: 100}
 #: The first table. Those before it were looked at while intervals were made, as were those from
 #: 10,000 on; nothing was chosen on these.

@@ -15,7 +15,7 @@ from vaca.reproduction.fairness import CLASSIFIERS, LEARNERS, MEASURES, PUBLISHE
 from vaca.reproduction.result_tables import Cell, Table
 from vaca.reproduction.run import Run
 
-__all__ = ["aims_reached", "fairness_runs", "fairness_show"]
+__all__ = ["fairness_runs", "fairness_show"]
 
 MODELS = ("vaca-paper", "vaca-small", "flow")
 
@@ -86,18 +86,6 @@ def fairness_show(reports: Reports, options: Options) -> list[Any]:
     """The figures beside the published ones, and the aims with whether they are reached."""
     frame = score_frame(reports)
     return [_figures(frame), _aims(frame)]
-
-
-def aims_reached(reports: Reports) -> str:
-    """One sentence: how many of the aims each causal model reaches."""
-    frame = score_frame(reports)
-    counts = []
-    for model in dict.fromkeys(frame["model"]):
-        mine = frame[frame["model"] == model]
-        met = [aim.met(aim.values(mine, learner)) for aim in _AIMS for learner in LEARNERS]
-        counts.append(f"{label(model)} {sum(met)} of {len(met)}")
-    seeds = frame["seed"].nunique()
-    return f"Classifiers on German Credit ({seeds} splits), aims reached: {', '.join(counts)}."
 
 
 def _values(frame: pd.DataFrame, learner: str, classifier: str, measure: str) -> np.ndarray:
