@@ -87,7 +87,8 @@ def weaknesses(packages: list[metadata.Distribution]) -> tuple[bool, list[dict[s
     try:
         listed = json.loads(run.stdout)["dependencies"]
     except (ValueError, KeyError):
-        return False, [], (run.stderr.strip().splitlines() or ["no answer"])[-1][:300]
+        why = (run.stderr.strip().splitlines() or ["no answer"])[-1][:300]
+        return False, [], why.removeprefix(f"{sys.executable}: ")
     names = {_plain(package.name) for package in packages}
     wanted = [d for d in listed if _plain(d["name"]) in names and d.get("vulns")]
     return True, wanted, ""

@@ -28,7 +28,7 @@ QUIET = "<!-- quiet -->"
 #: Longer outputs are cut in the middle, with a word about it.
 MOST_LINES = 64
 #: Longer lines go on below: a page is not to be pushed sideways.
-WIDTH = 100
+WIDTH = 96
 
 
 def examples() -> object:

@@ -6,6 +6,7 @@ import os
 import socket
 import subprocess
 import sys
+from dataclasses import replace
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MPLBACKEND", "Agg")
@@ -73,6 +74,42 @@ def cluster(tmp_path):
             process.kill()
         for process in processes:
             process.wait()
+
+
+@pytest.fixture
+def brief_second_opinions(monkeypatch):
+    """Other engines that a report or an effect asks learn from few rows, for a moment.
+
+    A report draws few rows too, and `vaca fit` refits twice. For tests of what is around them; what
+    they answer is tested in trust/test_agreement.py and show/test_report.py.
+    """
+    from vaca.commands import fit_options
+    from vaca.show.report import question
+    from vaca.trust import agreement
+
+    few = replace(fit_options.OPTIONS["refits"], default=2)
+    monkeypatch.setitem(fit_options.OPTIONS, "refits", few)
+    monkeypatch.setattr(question, "ROWS", 1000)
+    monkeypatch.setattr(agreement, "ROWS", 400)
+    monkeypatch.setattr(agreement, "CHECK_ROWS", 400)
+    monkeypatch.setitem(agreement.BRIEF, "CausalFlow", {"steps": 20, "polish_steps": 0})
+
+
+@pytest.fixture(scope="module")
+def without_trees():
+    """Additive noise chooses among curves only: boosted trees are most of the time of its fit.
+
+    For tests of what any engine does; engines/test_additive_noise.py has the trees.
+    """
+    from vaca.engines import choosing_predictors
+
+    def simple(which):
+        return lambda *given: {k: fit for k, fit in which(*given).items() if "trees" not in k}
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("_regressors", "_classifiers"):
+            patch.setattr(choosing_predictors, name, simple(getattr(choosing_predictors, name)))
+        yield
 
 
 def pytest_collection_modifyitems(items):

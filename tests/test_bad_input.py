@@ -239,6 +239,20 @@ CASES = {
     "a report of no kind": ("report model --data data.csv --out new.pdf", ".html"),
     "a report that exists": ("report model --data data.csv --out taken.html", "--force"),
     "an outcome of nothing": ("report model --data data.csv --out n.html --on loan", "add --do"),
+    "a report without a column": (
+        "report model --data narrow.csv --out n.html",
+        "no column 'loan'",
+    ),
+    "a report of text": ("report model --data text.csv --out n.html", "'forty'"),
+    "a report of gaps": ("report model --data missing.csv --out n.html", "missing"),
+    "an audit of text": ("audit model text.csv --sensitive sex --target loan", "'forty'"),
+    "an audit of gaps": ("audit model missing.csv --sensitive sex --target loan", "missing"),
+    "an audit of a number": (
+        "audit model data.csv --sensitive sex --target loan",
+        "--target loan: the full classifier cannot be fitted to it",
+    ),
+    "a check without a column": ("check model narrow.csv --quick", "no column 'loan'"),
+    "a check of text": ("check model text.csv --quick", "'forty'"),
     "start without a table": ("init nowhere.csv", "nowhere.csv: no such file"),
     "start over": ("init data.csv", "graph.txt exists already"),
 }
@@ -356,24 +370,37 @@ def small_files() -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (900, 900))
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
+FULL = """
+import sys
+from vaca.commands.app import run
+for command in sys.argv[1:]:
+    code = run(command.split())
+    print("END", code, file=sys.stderr)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes are POSIX")
+def test_a_full_disk(folder):
+    commands = [
         "fit data.csv --graph graph.txt --engine additive --out model --force",
         f"{CF} --do age=40 --out taken.csv --force",
         "sample model -n 5000 --out new.parquet",
-    ],
-    ids=["fit", "csv", "parquet"],
-)
-@pytest.mark.skipif(sys.platform == "win32", reason="limits on file sizes are POSIX")
-def test_a_full_disk(command, folder):
+    ]
     before = everything(folder)
-    child = process(command, preexec_fn=small_files)
-    _, err = child.communicate(timeout=300)
-    assert child.returncode == 2, err
-    last = err.splitlines()[-1]
-    assert "could not be" in last
-    assert "nothing was changed" in last
-    assert "Traceback" not in err
+    child = subprocess.run(  # one process for all: it takes longer to start than to run
+        [sys.executable, "-c", FULL, *commands],
+        capture_output=True,
+        text=True,
+        preexec_fn=small_files,
+        check=True,
+    )
+    said = child.stderr.split("END")
+    assert len(said) == len(commands) + 1
+    for command, err, code in zip(commands, said, said[1:], strict=False):
+        last = err.strip().splitlines()[-1]
+        assert code.split()[0] == "2", command
+        assert "could not be" in last, command
+        assert "nothing was changed" in last, command
+        assert "Traceback" not in err
     assert everything(folder) == before
     assert not [p for p in folder.iterdir() if p.name.startswith(".")]

@@ -66,7 +66,8 @@ def test_weights_of_rows_count_in_blocks_too(people):
 
 
 @pytest.mark.parametrize(
-    ("engine", "settings"), [("AdditiveNoise", {}), ("CausalFlow", {"steps": 20})]
+    ("engine", "settings"),
+    [("AdditiveNoise", {}), ("CausalFlow", {"steps": 20, "polish_steps": 5})],
 )
 def test_other_engines_with_a_mechanism_for_each_column_draw_blocks_whole(
     engine, settings, people, tmp_path

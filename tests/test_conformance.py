@@ -28,12 +28,15 @@ from vaca.engines.engine import Engine
 from vaca.engines.registry import ENGINES, engine_class
 from vaca.errors import InterventionError, SchemaError, VacaError
 from vaca.model.causal_model import CausalModel
-from vaca.scm.structural import Normal, StructuralCausalModel
+from vaca.scm import Normal, StructuralCausalModel
 
 # Interventions on these SCMs often combine causes as no row does: see model/test_support.py.
-pytestmark = pytest.mark.filterwarnings("ignore::vaca.errors.SupportWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::vaca.errors.SupportWarning"),
+    pytest.mark.usefixtures("without_trees"),
+]
 
-ROWS = 400
+ROWS = 200
 # Whatever of this an engine has makes it train in a second: what is tested holds for any weights.
 BRIEF = {"steps": 30, "epochs": 3, "width": 16, "flows": 2, "polish_steps": 10}
 

@@ -75,6 +75,7 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
+@pytest.mark.usefixtures("brief_second_opinions", "without_trees")
 @pytest.mark.parametrize(
     "page",
     [
@@ -118,3 +119,13 @@ def test_relative_links_lead_somewhere(page):
     # Pages under reference/ are made when the documentation is built.
     missing = [link for link in missing if "reference/" not in link]
     assert not missing
+
+
+def test_every_picture_says_in_a_sentence_what_it_shows():
+    pictures = 0
+    for page in PAGES:
+        for words in re.findall(r"!\[([^\]]*)\]", page.read_text(encoding="utf-8")):
+            pictures += 1
+            assert len(words.split()) >= 8, f"{page.name}: {words!r}"
+            assert words.endswith("."), f"{page.name}: {words!r}"
+    assert pictures > 10

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import datetime
 import decimal
+import enum
+import fractions
+import uuid
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,10 +15,15 @@ import pyarrow as pa
 import pytest
 
 import vaca
-from vaca.errors import InterventionError, SchemaError
+from vaca.errors import InterventionError, SchemaError, shorten
 from vaca.table.schema import Column, Schema
 
 N = 30
+
+
+class Level(enum.Enum):
+    ONE = 1
+    TWO = 2
 
 
 def columns() -> dict[str, pd.Series]:
@@ -87,6 +97,27 @@ def test_a_sample_has_the_dtype_and_only_values_that_it_holds(model, name: str) 
         ("int64", 2**60 + 1),
         ("int64", -(2**70)),
         ("int64", 10**400),
+        ("int64", 2**53 + 1),
+        ("Int64", -(2**53) - 1),
+        ("uint64", 2**64 - 1),
+        ("int64[pyarrow]", 2**53),
+        ("int64", "9007199254740993"),
+        ("int64", np.array([2**53 + 1, 1, 1])),
+        ("int64", vaca.Shift(2**53 - 1)),
+        ("decimal128(38, 2)[pyarrow]", 10**30),
+        ("decimal128(38, 20)[pyarrow]", decimal.Decimal("0.12345678901234567890")),
+        ("decimal128(5, 2)[pyarrow]", 1000),
+        ("float64", decimal.Decimal("NaN")),
+        ("float64", decimal.Decimal("sNaN")),
+        ("float64", b"3"),
+        ("float64", 1 + 0j),
+        ("float64", {}),
+        ("float64", pd.NA),
+        ("float64", None),
+        ("float64", pd.Timestamp("2020-01-01")),
+        ("float64", np.array(["1", "x", "2"])),
+        ("float64", np.array([1.0, 2.0, 3.0, 4.0])),
+        ("float64", np.zeros((3, 2))),
         ("uint8", 256),
         ("uint8", -1),
         ("int8", 200),
@@ -142,7 +173,20 @@ def test_answers_that_do_not_fit_widen_the_column(dtype: str) -> None:
         [b"a", b"b"],
         [1 + 2j, 2 + 2j],
         [pd.Timedelta(1), pd.Timedelta(2)],
+        [10**400, 10**401],
+        [10**5000, 1],
+        [np.inf, 1.0],
+        [-np.inf, 1.0],
+        [fractions.Fraction(1, 3), fractions.Fraction(2, 3)],
+        [uuid.UUID(int=1), uuid.UUID(int=2)],
+        [datetime.time(1), datetime.time(2)],
+        [frozenset([1]), frozenset([2])],
+        [len, print],
+        [Level.ONE, Level.TWO],
+        [Path("a"), Path("b")],
+        [..., NotImplemented],
     ],
+    ids=lambda levels: shorten(levels[0]),
 )
 def test_levels_that_a_file_cannot_hold_are_refused_at_fit(levels) -> None:
     values = pd.Series(pd.Categorical([levels[k % 2] for k in range(N)]))
@@ -166,7 +210,23 @@ def test_levels_that_a_file_cannot_hold_are_refused_at_fit(levels) -> None:
         [1, "1"],
         [np.int8(1), np.int8(2)],
         [np.str_("x"), np.str_("y")],
+        ["nan", "None"],
+        ["inf", "-inf"],
+        ["x" * 100_000, "y"],
+        ["\u202ea", "a"],
+        ["e\u0301", "\u00e9"],
+        ["\ufeffa", "a"],
+        ["a", "a "],
+        ["1.0", "1"],
+        [1.0, "1.0"],
+        [0.1, 0.1 + 2**-54],
+        [-0.5, 1e-300],
+        [1e149, -1e149],
+        [10**100, 10**100 + 1],
+        [2**63, 2**64],
+        [-(2**63), 2**63 - 1],
     ],
+    ids=lambda levels: shorten(levels, 20),
 )
 def test_levels_survive_save_and_load(levels, tmp_path) -> None:
     values = pd.Categorical([levels[k % 2] for k in range(N)], levels)
@@ -180,3 +240,32 @@ def test_levels_survive_save_and_load(levels, tmp_path) -> None:
         type(v) for v in model.schema_["a"].levels
     ]
     pd.testing.assert_frame_equal(again.sample(5, seed=0), model.sample(5, seed=0))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value", "told"),
+    [
+        ("decimal128(38, 30)[pyarrow]", -0.34, "-0.34"),
+        ("decimal128(38, 30)[pyarrow]", decimal.Decimal("0.1"), "0.1"),
+        ("decimal128(12, 2)[pyarrow]", 19.99, "19.99"),
+        ("int64", 2**53 - 1, "9007199254740991"),
+        ("uint8", 255, "255"),
+        ("float32", 0.5, "0.5"),
+        ("Float64", 1e-300, "1E-300"),
+    ],
+)
+def test_what_do_says_is_what_the_column_holds(dtype: str, value: object, told: str) -> None:
+    column = Column("continuous", low=-5.0, high=9.0, dtype=dtype)
+    number = column.encode_value("a", value)
+    column.check_holds("a", np.array([number]))
+    found = column.decode(np.array([number, number]))
+    assert str(pd.Series(found).dtype) == dtype
+    assert decimal.Decimal(str(found[0])) == decimal.Decimal(told)
+
+
+def test_truth_values_and_numbers_are_not_mixed() -> None:
+    for levels in ([True, 1, 0, 2], [False, 3], [True, 0.5]):
+        values = pd.Series([levels[k % len(levels)] for k in range(N)], dtype=object)
+        table = pd.DataFrame({"a": values, "b": np.arange(N, dtype=float)})
+        with pytest.raises(SchemaError, match="'a'.*truth values or numbers"):
+            vaca.AdditiveNoise(vaca.CausalGraph.from_edges([("a", "b")])).fit(table)

@@ -11,7 +11,7 @@ import pytest
 
 import vaca
 from tests.fuzz.models import QUICK
-from vaca.engines.registry import engine_class
+from vaca.engines.registry import ENGINES, engine_class
 from vaca.errors import VacaError
 
 N = 40
@@ -69,3 +69,21 @@ def test_a_question_too_far_out_is_refused(value: float) -> None:
     rows = scm.sample(2, seed=0).assign(x1=value)
     with pytest.raises(VacaError, match="too large"):
         scm.counterfactual(rows, do={"x2": 0.0})
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_answers_do_not_depend_on_the_unit(name: str) -> None:
+    family: Any = engine_class(name)
+    known = family(GRAPH).get_params(deep=False)
+    settings = {k: v for k, v in QUICK.items() if k in known}
+    if name == "Ensemble":
+        settings |= {"engine": "AdditiveNoise", "jobs": 1}
+    rows = pd.DataFrame({"a": X, "b": X + 0.5 * RNG.normal(size=N)})
+    found = {}
+    for unit in (1.0, 2.0**-330, 2.0**330):  # about 1e-99 and 1e99; powers of 2 change no digit
+        model = family(GRAPH, schema=KINDS, **settings).fit(rows * unit, progress=False)
+        answer = model.counterfactual(rows.head(6) * unit, {"a": X[7] * unit})["b"].to_numpy()
+        drawn = model.sample(6, seed=0)["b"].to_numpy()
+        found[unit] = np.r_[answer, drawn] / unit
+    for unit, values in found.items():
+        np.testing.assert_allclose(values, found[1.0], rtol=1e-3, atol=1e-3, err_msg=f"{unit}")

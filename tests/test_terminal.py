@@ -37,7 +37,7 @@ def on_terminal(command: str, code: str = "", columns: int = 80) -> tuple[str, i
     return shown.decode(), process.wait()
 
 
-@pytest.mark.parametrize("code", ["", "import vaca.commands.common as c; c.DELAY = 0.0"])
+@pytest.mark.parametrize("code", ["", "import vaca.table.progress as p; p.DELAY = 0.0"])
 def test_rows_go_to_the_file_and_none_to_the_terminal(tmp_path, code):
     out = tmp_path / "out.csv"
     shown, status = on_terminal(f"VACA {SHELL} > '{out}'", code)
@@ -62,9 +62,9 @@ def test_counterfactuals_go_to_a_file_and_through_a_pipe(tmp_path):
 def test_words_are_not_cut_and_a_warning_comes_once(tmp_path):
     code = """
 import time, warnings
-import vaca, vaca.commands.common
+import vaca, vaca.table.progress
 from vaca.scm.structural import StructuralCausalModel
-vaca.commands.common.DELAY = 0.0
+vaca.table.progress.DELAY = 0.0
 draw = StructuralCausalModel.sample
 def sample(*arguments, **named):
     time.sleep(0.2)

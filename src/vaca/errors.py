@@ -36,6 +36,14 @@ class SupportWarning(VacaWarning):
     """An intervention lies outside the values seen in the data."""
 
 
+class AbductionError(VacaError):
+    """The noise behind a row cannot be told from the row."""
+
+
+class TrainingError(VacaError, RuntimeError):
+    """Training cannot go on: the loss is not a number, or a checkpoint does not fit."""
+
+
 def warn(message: str, category: type[VacaWarning] = VacaWarning) -> None:
     """Warn about the line outside this package that led here: the user's own."""
     level, frame = 1, inspect.currentframe()

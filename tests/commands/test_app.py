@@ -337,3 +337,61 @@ def test_the_installed_script_pipes():
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[0] == "x1,x2,x3"
     assert result.stderr == ""
+
+
+class Deaf:
+    """Something whose end drops the interrupt that comes meanwhile, as finalizers do."""
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_signal_that_a_library_dropped_is_heard(monkeypatch, capsys, recwarn):
+    from vaca.commands import app
+
+    def ask(*_: object, **__: object) -> None:
+        try:
+            del_me = Deaf()
+            del del_me  # Python prints the interrupt and goes on
+        finally:
+            for _ in range(1000):
+                time.sleep(0.01)
+
+    monkeypatch.setattr(app, "AGAIN", 0.05)
+    monkeypatch.setattr(app, "_ended", [])
+    monkeypatch.setattr("vaca.model.streaming.sample_chunks", ask)
+    monkeypatch.setattr("sys.unraisablehook", lambda _: None)
+    before = {k: signal.getsignal(k) for k in (signal.SIGTERM, signal.SIGALRM)}
+    try:
+        signal.signal(signal.SIGTERM, app._end)
+        assert app.run(["sample", "triangle-lin", "-n", "3"]) == 143
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert capsys.readouterr().err == "vaca: ended by a signal\n"
+
+
+def test_a_clean_up_is_not_disturbed_by_a_second_asking(monkeypatch, capsys):
+    from vaca.commands import app
+
+    done = []
+
+    def ask(*_: object, **__: object) -> None:
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        finally:
+            for _ in range(30):
+                time.sleep(0.01)
+            done.append(True)
+
+    monkeypatch.setattr(app, "AGAIN", 0.02)
+    monkeypatch.setattr(app, "_ended", [])
+    monkeypatch.setattr("vaca.model.streaming.sample_chunks", ask)
+    before = {k: signal.getsignal(k) for k in (signal.SIGTERM, signal.SIGALRM)}
+    try:
+        signal.signal(signal.SIGTERM, app._end)
+        assert app.run(["sample", "triangle-lin", "-n", "3"]) == 143
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    assert done == [True]

@@ -129,7 +129,9 @@ def test_how_training_ended_is_said(stopped, words):
 def test_the_training_of_a_network_says_why_it_stopped():
     rng = np.random.default_rng(0)
     df = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})
-    flow = vaca.CausalFlow(vaca.CausalGraph.from_edges([("a", "b")]), steps=4).fit(df)
+    flow = vaca.CausalFlow(vaca.CausalGraph.from_edges([("a", "b")]), steps=4, polish_steps=4).fit(
+        df
+    )
     assert flow.history_.attrs["stopped"] in ("epochs", "patience")
 
 

@@ -11,16 +11,9 @@ from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostin
 import vaca
 from tests.engines.test_causal_flow import mixed_table
 from vaca.engines.additive_noise import AdditiveNoise
-from vaca.engines.predictors import (
-    Corrected,
-    Polynomial,
-    Splines,
-    Trees,
-    choose_classifier,
-    choose_regressor,
-    from_arrays,
-    to_arrays,
-)
+from vaca.engines.choosing_predictors import choose_classifier, choose_regressor
+from vaca.engines.predictors import Corrected, Polynomial, Splines, from_arrays, to_arrays
+from vaca.engines.trees import Trees
 
 
 @pytest.fixture(scope="module")
@@ -162,3 +155,26 @@ def test_curves_with_trees_go_on_where_a_combination_was_never_seen():
     assert np.abs(both(unseen)[:, 0] - truth(unseen)).max() < 0.2
     assert np.abs(trees(unseen)[:, 0] - truth(unseen)).max() > 1.0
     np.testing.assert_array_equal(from_arrays(to_arrays(both))(x), both(x))
+
+
+def test_a_positive_column_stays_positive() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    data = pd.DataFrame({"x": x, "y": np.abs(1.0 + x + rng.normal(size=300))})
+    model = vaca.AdditiveNoise(vaca.CausalGraph.from_edges([("x", "y")])).fit(data)
+    assert (model.sample(2000, seed=0)["y"] >= 0).all()
+    assert (model.counterfactual(data, {"x": -3.0})["y"] >= 0).all()
+    assert model.counterfactual(data, {}).equals(data)
+
+
+def test_with_many_columns_trees_grow_where_they_are_needed() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    names = [f"c{i}" for i in range(22)]
+    data = pd.DataFrame({name: x + 0.1 * rng.normal(size=300) for name in names})
+    data["c3"] = 3.0 * (np.floor(3 * x) % 2) + 0.1 * rng.normal(size=300)
+    graph = vaca.CausalGraph.from_edges([("x", name) for name in names])
+    model = vaca.AdditiveNoise(graph).fit(data.assign(x=x))
+    found = model.mechanisms_.drop(["x", "c3"])
+    assert "trees" in model.mechanisms_["c3"]
+    assert not found.str.contains("trees").any()

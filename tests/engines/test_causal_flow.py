@@ -53,7 +53,7 @@ def mixed_table(n: int = 400, seed: int = 0) -> tuple[pd.DataFrame, vaca.CausalG
 def mixed() -> tuple[CausalFlow, pd.DataFrame]:
     frame, graph = mixed_table()
     kinds = {"visits": "count"}
-    return CausalFlow(graph, kinds, steps=60).fit(frame, progress=False), frame
+    return CausalFlow(graph, kinds, steps=60, polish_steps=20).fit(frame, progress=False), frame
 
 
 def test_every_kind_of_column_is_simulated_validly(mixed):
@@ -126,7 +126,8 @@ def test_a_saved_flow_answers_the_same(mixed, tmp_path):
 
 def test_same_seed_same_flow():
     frame, graph = mixed_table(100)
-    a, b = (CausalFlow(graph, steps=5, seed=2).fit(frame, progress=False) for _ in range(2))
+    flows = (CausalFlow(graph, steps=5, polish_steps=5, seed=2) for _ in range(2))
+    a, b = (flow.fit(frame, progress=False) for flow in flows)
     pd.testing.assert_frame_equal(a.sample(20, seed=0), b.sample(20, seed=0))
 
 
@@ -134,7 +135,7 @@ def test_log_prob_integrates_to_one_in_the_users_units():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"k": rng.poisson(30, 500), "y": 1000 + 50 * rng.normal(size=500)})
     graph = vaca.CausalGraph.from_edges([("k", "y")])
-    flow = CausalFlow(graph, {"k": "count"}, steps=60).fit(frame, progress=False)
+    flow = CausalFlow(graph, {"k": "count"}, steps=60, polish_steps=10).fit(frame, progress=False)
     counts, values = np.arange(0, 80), np.linspace(600, 1400, 401)
     grid = pd.DataFrame({"k": np.repeat(counts, len(values)), "y": np.tile(values, len(counts))})
     total = np.exp(flow.log_prob(grid)).sum() * (values[1] - values[0])
@@ -158,7 +159,8 @@ def test_a_known_linear_mechanism_is_learned():
 
 def test_a_killed_fit_goes_on_to_the_same_flow(tmp_path, monkeypatch):
     frame, graph = mixed_table(120)
-    whole = CausalFlow(graph, steps=30).fit(frame, progress=False)
+    brief = {"steps": 30, "polish_steps": 5}
+    whole = CausalFlow(graph, **brief).fit(frame, progress=False)
     assert len(whole.history_) > 5
 
     path = tmp_path / "fit.safetensors"
@@ -172,9 +174,9 @@ def test_a_killed_fit_goes_on_to_the_same_flow(tmp_path, monkeypatch):
 
     monkeypatch.setattr(training._Run, "record", dies)
     with pytest.raises(KeyboardInterrupt):
-        CausalFlow(graph, steps=30).fit(frame, progress=False, checkpoint=path)
+        CausalFlow(graph, **brief).fit(frame, progress=False, checkpoint=path)
     monkeypatch.setattr(training._Run, "record", original)
-    resumed = CausalFlow(graph, steps=30).fit(frame, progress=False, checkpoint=path)
+    resumed = CausalFlow(graph, **brief).fit(frame, progress=False, checkpoint=path)
     pd.testing.assert_frame_equal(whole.sample(30, seed=0), resumed.sample(30, seed=0))
 
 
@@ -193,7 +195,7 @@ def test_hard_tables_are_fitted_without_nan():
     )
     names = list(frame.columns)
     graph = vaca.CausalGraph({c: names[:k] for k, c in enumerate(names)})
-    flow = CausalFlow(graph, steps=40).fit(frame, progress=False)
+    flow = CausalFlow(graph, steps=40, polish_steps=10).fit(frame, progress=False)
     drawn = flow.sample(200, seed=0)
     assert np.isfinite(drawn[["huge", "tail", "atom", "copy"]].to_numpy()).all()
     assert set(drawn["city"]) <= set(frame["city"])
@@ -206,16 +208,17 @@ def test_a_constant_column_stays_constant():
     frame = pd.DataFrame({"c": np.full(60, 0.1), "y": rng.normal(size=60)})
     graph = vaca.CausalGraph.from_edges([("c", "y")])
     with pytest.warns(vaca.VacaWarning, match="constant"):
-        flow = CausalFlow(graph, steps=5).fit(frame, progress=False)
+        flow = CausalFlow(graph, steps=5, polish_steps=5).fit(frame, progress=False)
     assert set(flow.sample(20, seed=0)["c"]) == {0.1}
 
 
 def test_one_node_and_a_disconnected_graph():
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(60, 3)), columns=list("abc"))
-    single = CausalFlow(vaca.CausalGraph({"a": []}), steps=5).fit(frame[["a"]], progress=False)
+    brief = {"steps": 5, "polish_steps": 5}
+    single = CausalFlow(vaca.CausalGraph({"a": []}), **brief).fit(frame[["a"]], progress=False)
     assert single.sample(5, seed=0).shape == (5, 1)
-    apart = CausalFlow(vaca.CausalGraph({"a": [], "b": [], "c": []}), steps=5)
+    apart = CausalFlow(vaca.CausalGraph({"a": [], "b": [], "c": []}), **brief)
     apart.fit(frame, progress=False)
     answer = apart.counterfactual(frame, do={"a": 1.0})
     pd.testing.assert_frame_equal(pd.DataFrame(answer)[["b", "c"]], frame[["b", "c"]])
@@ -226,7 +229,7 @@ def test_a_long_chain_is_fitted():
     steps = rng.normal(size=(80, 60)).cumsum(1)
     frame = pd.DataFrame(steps, columns=[f"x{i}" for i in range(60)])
     edges = [(f"x{i}", f"x{i + 1}") for i in range(59)]
-    flow = CausalFlow(vaca.CausalGraph.from_edges(edges), steps=5, width=8)
+    flow = CausalFlow(vaca.CausalGraph.from_edges(edges), steps=5, polish_steps=5, width=8)
     flow.fit(frame, progress=False)
     assert np.isfinite(flow.sample(10, seed=0).to_numpy()).all()
 

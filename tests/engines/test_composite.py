@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.special import ndtr
 
 import vaca
 from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
@@ -197,7 +198,7 @@ def test_noise_that_multiplies_a_sum_leaves_the_wall_where_it_is() -> None:
     rng = np.random.default_rng(0)
     x, w, u = rng.normal(size=(3, 1200))
     model, name = mechanism((0.2 + x**2 + w**2) * np.abs(u) - 1, x, w)
-    assert name.startswith("in proportion: curves")
+    assert name == "in proportion: squares"
     drawn = model.sample(2000, do={"x": 0.0, "w": 0.0}, seed=0)["y"]
     assert drawn.min() >= -1.001
     assert drawn.mean() == pytest.approx(0.2 * np.sqrt(2 / np.pi) - 1, abs=0.05)
@@ -326,3 +327,54 @@ def test_refits_do_not_explode_where_the_spread_comes_near_zero():
     model = vaca.Composite(graph).fit(frame, refits=6, progress=False)
     spreads = [refit.sample(2000, seed=0)["y"].std() for refit in model.refits_]
     assert max(spreads) < 1.6 * frame["y"].std()
+
+
+def test_squares_and_cubes_need_few_terms_and_go_on_straight() -> None:
+    rng = np.random.default_rng(5)
+    x = rng.normal(size=600)
+    model, name = mechanism(-1.5 * x**2 + rng.normal(size=600), x)
+    assert name == "squares"
+    with pytest.warns(vaca.SupportWarning):
+        far = model.sample(200, do={"x": 30.0}, seed=0)["y"].mean()
+    assert -1.5 * 900 < far < -1.5 * 9  # the tangent at the end of the data
+    assert mechanism((x - 1) ** 3 + rng.normal(size=600), x)[1] == "cubes"
+
+
+def test_a_column_stays_within_its_walls() -> None:
+    rng = np.random.default_rng(6)
+    x = rng.normal(size=800)
+    y = 1.0 + 0.5 * x + 0.5 * rng.normal(size=800)
+    for wall, high in ((np.abs(y), np.inf), (-np.abs(y), 0.0), (np.clip(ndtr(x + y), 0, 1), 1.0)):
+        low = -np.inf if high == 0.0 else 0.0
+        model, _ = mechanism(wall, x, families=())  # a line with added noise: it would pass them
+        rows = model.rows_["y"]
+        frame = pd.DataFrame({"x": x, "y": wall})
+        changed = model.counterfactual(frame, {"x": -3.0})["y"]
+        for found in (model.sample(2000, seed=0)["y"], changed):
+            assert found.between(low, high).all()
+        noise = model.abduct({"x": x, "y": wall})
+        noise = {k: v for k, v in noise.items() if not k.startswith("value/")}
+        assert np.allclose(model.simulate(noise, {"x": x})["y"], wall, atol=1e-5 * rows.std())
+
+
+def test_a_line_far_from_its_wall_is_a_line() -> None:
+    rng = np.random.default_rng(7)
+    x = rng.normal(size=300)
+    y = 170.0 + 5.0 * x + rng.normal(size=300)
+    model, _ = mechanism(y, x, families=())
+    least = np.polyfit(x, y, 1)[0]
+    assert model.effect("y", {"x": 1.0}, {"x": 0.0}).value == pytest.approx(least, abs=1e-6)
+
+
+def test_a_logarithm_does_not_explode_outside_the_data() -> None:
+    rng = np.random.default_rng(8)
+    x = rng.normal(size=400)
+    y = np.exp(x + 0.3 * rng.normal(size=400))
+    model, name = mechanism(y, x)
+    assert name.startswith("log: ")
+    frame = pd.DataFrame({"x": x, "y": y})
+    with pytest.warns(vaca.SupportWarning):
+        far = model.counterfactual(frame, {"x": 1000.0})["y"]
+    assert far.max() < 1e4 * y.max()
+    at = model.counterfactual(frame, {"x": x.max()})["y"]
+    assert np.allclose(np.log(at) - np.log(y), x.max() - x, atol=0.5)

@@ -119,7 +119,7 @@ def test_validation_rows_may_have_gaps_too(gappy):
 
 
 def test_auto_passes_the_choice_on(gappy):
-    flow = vaca.CausalFlow(GRAPH, steps=5, missing="model")
+    flow = vaca.CausalFlow(GRAPH, steps=5, polish_steps=5, missing="model")
     few = gappy.iloc[100:200]
     model = vaca.auto(few, GRAPH, engines=["Composite", flow], missing="model", refits=0)
     assert model.missing == "model"

@@ -12,8 +12,8 @@ from tests.engines.test_vaca import CHAIN, chain_frame, seeded, size_of
 from vaca.engines.multicvae import MultiCVAE
 from vaca.engines.nn.conditional_network import ConditionalNetwork
 from vaca.engines.nn.likelihoods import Discrete
-from vaca.engines.nn.value_network import depth_layers
 from vaca.errors import VacaError
+from vaca.graph.paths import depth_layers
 
 PUBLISHED = {
     "collider-lin": 553,

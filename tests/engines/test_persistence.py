@@ -123,6 +123,13 @@ HOSTILE = {
     "levels null": lambda a: a["schema"]["sex"].update(levels=None),
     "levels fewer": lambda a: a["schema"]["sex"]["levels"].pop(),
     "levels more": lambda a: a["schema"]["sex"]["levels"].extend(range(5)),
+    "levels that are half a letter": lambda a: a["schema"]["sex"].update(
+        levels=["f", "\ud800", "x"]
+    ),
+    "levels beyond all numbers": lambda a: a["schema"]["sex"].update(levels=[1, 10**400, 3]),
+    "levels infinite": lambda a: a["schema"]["sex"].update(levels=[1, float("inf"), 3]),
+    "levels true and 1": lambda a: a["schema"]["sex"].update(levels=[0, True, 3]),
+    "a unit of a level": lambda a: a["schema"]["sex"].update(unit="cm"),
     "levels twice": lambda a: a["schema"]["sex"].update(levels=["f", "f", "m"]),
     "levels nested": lambda a: a["schema"]["sex"].update(levels=[["f"], ["m"], ["x"]]),
     "levels not numbers": lambda a: a["schema"]["sex"].update(levels=[None, True, 1]),
@@ -257,11 +264,14 @@ def test_models_of_format_2_still_load(tmp_path) -> None:
     assert persistence.FORMAT == 3
 
 
-def test_a_folder_of_an_earlier_version_answers_as_it_did() -> None:
-    """Saved by the first Composite, before ordered levels, proportions and steps."""
-    model = vaca.load(Path(__file__).parent / "folders" / "composite-2")
+@pytest.mark.parametrize(
+    ("name", "known"), [("composite-2", 1.2824673081205495), ("composite-3", 2.5674193744635385)]
+)
+def test_a_folder_of_an_earlier_version_answers_as_it_did(name: str, known: float) -> None:
+    """Before ordered levels, proportions and steps; then before walls and powers."""
+    model = vaca.load(Path(__file__).parent / "folders" / name)
     effect = model.effect("y", {"a": 1.0}, {"a": 0.0}, seed=0)
-    assert effect.value == pytest.approx(1.2824673081205495, abs=1e-9)
+    assert effect.value == pytest.approx(known, abs=1e-9)
     assert len(model.refits_) == 2
 
 

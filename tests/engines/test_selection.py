@@ -111,3 +111,15 @@ def test_a_score_without_time_is_one_round(monkeypatch):
     assert hurried != score(truth, rows, seed=2)
     monkeypatch.setattr("vaca.engines.selection.REPEATS", 1)
     assert hurried == score(truth, rows, seed=2)
+
+
+def test_what_is_wrong_with_a_table_is_said_once_and_not_by_every_engine():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=60)
+    frame = pd.DataFrame({"a": a, "b": 2 * a + rng.normal(size=60), "k": 5.0})
+    graph = vaca.CausalGraph.from_edges([("a", "b"), ("k", "b")])
+    with pytest.warns(vaca.VacaWarning, match="'k' is constant") as said:
+        vaca.auto(
+            frame, graph, engines=["AdditiveNoise", vaca.CausalFlow(graph, steps=2, polish_steps=2)]
+        )
+    assert len([w for w in said if "is constant" in str(w.message)]) == 1

@@ -12,8 +12,9 @@ import torch
 from torch import nn
 
 import vaca
-from vaca.engines.train_config import TrainConfig, TrainingError
+from vaca.engines.train_config import TrainConfig
 from vaca.engines.training import train
+from vaca.errors import TrainingError
 
 ROWS = 60
 

@@ -14,10 +14,11 @@ from vaca.engines.layout import Layout
 from vaca.engines.nn import objectives
 from vaca.engines.nn.likelihoods import Discrete
 from vaca.engines.nn.state_network import StateNetwork
-from vaca.engines.nn.value_network import ValueNetwork, depth_layers
+from vaca.engines.nn.value_network import ValueNetwork
 from vaca.engines.paper_vaca import PaperVACA
 from vaca.engines.vaca import VACA
 from vaca.errors import VacaError, VacaWarning
+from vaca.graph.paths import depth_layers
 
 # A chain 0 -> 1 -> 2 -> 3 with the shortcut 0 -> 3: shortest paths of 1 or 2, longest of 3.
 PARENTS = [[], [0], [1], [0, 2]]

@@ -144,7 +144,11 @@ def test_published_nodes_of_loan_and_adult():
 
 
 @pytest.mark.parametrize("protocol", ["paper", "published"])
-@pytest.mark.parametrize("name", scms.names())
+# The floor is the evaluation's, whatever the equations: each graph once, each form twice or more.
+@pytest.mark.parametrize(
+    "name",
+    ["collider-nadd", "triangle-nlin", "triangle-lin", "chain-nadd", "mgraph-lin", "loan", "adult"],
+)
 def test_truth_scores_at_its_floor(name, protocol):
     truth = scms.load(name)
     data = truth.sample(1000, seed=1)
@@ -298,7 +302,7 @@ def test_errors_say_what_is_wrong():
         evaluate(truth, truth, nodes=["x3"])
     with pytest.raises(VacaError, match="unknown node"):
         evaluate(truth, truth, nodes=["x9"])
-    with pytest.raises(VacaError, match="rows must be at least"):
+    with pytest.raises(VacaError, match="rows is a whole number of at least 10"):
         evaluate(truth, truth, rows=1)
     with pytest.raises(VacaError, match="no column 'gender'"):
         evaluate(truth, scms.load("loan"))

@@ -23,6 +23,8 @@ PLACE = Path(tempfile.mkdtemp(prefix="vaca-fuzz-"))
 GRAPH = vaca.CausalGraph.from_edges([("sex", "visits"), ("sex", "income"), ("visits", "income")])
 #: What makes a fit short, for the engines that have it.
 QUICK = {"steps": 6, "epochs": 2, "polish_steps": 0, "members": 2, "width": 4}
+#: Saved with refits and weights, as its refits take no time.
+REFITTED = "Composite"
 FILES = ("model.json", "arrays.safetensors")
 
 
@@ -43,9 +45,10 @@ def fitted(name: str, seed: int = 0) -> Any:
     settings = {key: value for key, value in QUICK.items() if key in known}
     if name == "Ensemble":
         settings |= {"engine": "AdditiveNoise", "jobs": 1}
+    more = {"refits": 2, "weights": np.linspace(1, 2, 60)} if name == REFITTED else {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return family(GRAPH, seed=seed, **settings).fit(table(), progress=False)
+        return family(GRAPH, seed=seed, **settings).fit(table(), progress=False, **more)
 
 
 @functools.cache
@@ -67,12 +70,16 @@ def write(folder: Path, files: dict[str, bytes]) -> Path:
     return folder
 
 
-def sealed(files: dict[str, bytes], change: Callable[[dict[str, Any]], Any]) -> dict[str, bytes]:
+def sealed(
+    files: dict[str, bytes], change: Callable[[dict[str, Any]], Any] | None = None
+) -> dict[str, bytes]:
     """The files with model.json changed and the checksum made to fit: a hostile change."""
     about = json.loads(files["model.json"])
-    change(about)
-    about = json.loads(json.dumps(about))
-    about["sha256"] = _seal(about, files["arrays.safetensors"])
+    if change is not None:
+        change(about)
+        about = json.loads(json.dumps(about))
+    if isinstance(about, dict):
+        about["sha256"] = _seal(about, files["arrays.safetensors"])
     return {**files, "model.json": json.dumps(about).encode()}
 
 

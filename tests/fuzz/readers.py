@@ -10,6 +10,7 @@ import contextlib
 import functools
 import io
 import json
+import os
 import random
 import shutil
 import warnings
@@ -27,7 +28,6 @@ from tests.fuzz import models
 from tests.fuzz.changes import bytes_changed, json_changed, settings_changed, shuffled
 from tests.fuzz.models import PLACE
 from tests.fuzz.requests import explorer_requests
-from vaca.engines.persistence import _seal
 from vaca.errors import VacaError
 
 GRAPH = vaca.CausalGraph({"a": [], "b": ["a"], "c d": ["a", "b"]}, {"b": ["u", "v, w"]})
@@ -154,7 +154,7 @@ def _table(path: Path) -> None:
 
 def do_texts(rng: random.Random) -> None:
     """`--do` on a model with text levels, a count and a number."""
-    from vaca.commands.common import parse_do
+    from vaca.commands.reading import parse_do
     from vaca.model.intervention import Intervention
 
     start = rng.choice([b"sex=m", b"visits+=3", b"income=4.5e3", b"visits = 7", b"income-=1"])
@@ -177,37 +177,57 @@ def model_folders(name: str, rng: random.Random) -> None:
     loads must answer, or say why not.
     """
     files = dict(models.saved(name))
-    way = rng.randrange(6)
+    way = rng.randrange(9)
+    file = rng.choice(models.FILES)
     if way == 0:
-        file = rng.choice(models.FILES)
         files[file] = bytes_changed(files[file], rng)
     elif way == 1:
-        files["model.json"] = json.dumps(
-            json_changed(json.loads(files["model.json"]), rng)
-        ).encode()
+        about = json_changed(json.loads(files["model.json"]), rng)
+        files["model.json"] = json.dumps(about).encode()
     elif way == 2:
         files["model.json"] = json.dumps(shuffled(json.loads(files["model.json"]), rng)).encode()
     elif way == 3:  # a file of another model of the same or of another engine
-        file = rng.choice(models.FILES)
         files[file] = models.saved(rng.choice(models.NAMES), seed=rng.randrange(2))[file]
-    elif way == 4:
+    elif way == 4:  # a file that is missing, or not one
+        del files[file]
+    elif way == 5:
         about = json_changed(json.loads(files["model.json"]), rng)
-        if isinstance(about, dict):
-            about["sha256"] = _seal(about, files["arrays.safetensors"])
         files["model.json"] = json.dumps(about).encode()
-    else:
+    elif way == 6:
         arrays = _arrays_changed(load_arrays(files["arrays.safetensors"]), rng)
         files["arrays.safetensors"] = save_arrays(arrays)
-        about = json.loads(files["model.json"])
-        about["sha256"] = _seal(about, files["arrays.safetensors"])
-        files["model.json"] = json.dumps(about).encode()
-    model = vaca.load(models.write(PLACE / "model", files))
-    if way < 4:
-        whole = [n for n in models.NAMES for k in (0, 1) if files == models.saved(n, seed=k)]
-        if whole != [name]:
-            pd.testing.assert_frame_equal(models.answers(model), expected(name))
-    else:
+    elif way == 7:
+        files["arrays.safetensors"] = bytes_changed(files["arrays.safetensors"], rng)
+    else:  # what one engine says of another's arrays
+        other = models.saved(rng.choice(models.NAMES), seed=rng.randrange(2))
+        files["arrays.safetensors"] = other["arrays.safetensors"]
+    if way > 4:
+        files = models.sealed(files)
+    folder = models.write(PLACE / "model", files)
+    if way == 4:
+        _odd_file(folder, file, rng)
+    model = vaca.load(folder)
+    if way > 4:
         models.answers(model)
+        return
+    whole = [n for n in models.NAMES for k in (0, 1) if files == models.saved(n, seed=k)]
+    if whole != [name]:
+        pd.testing.assert_frame_equal(models.answers(model), expected(name))
+
+
+def _odd_file(folder: Path, file: str, rng: random.Random) -> None:
+    """In the place of a file: nothing, a folder, a pipe, a link to nowhere, to itself or inside."""
+    place = folder / file
+    odd: list[Callable[[], Any]] = [
+        lambda: None,
+        place.mkdir,
+        lambda: os.mkfifo(place),
+        lambda: place.symlink_to(folder / "nowhere"),
+        lambda: place.symlink_to(place),
+        lambda: place.symlink_to("/dev/zero"),
+        lambda: place.symlink_to(folder),
+    ]
+    rng.choice(odd)()
 
 
 def _arrays_changed(arrays: dict[str, np.ndarray], rng: random.Random) -> dict[str, np.ndarray]:

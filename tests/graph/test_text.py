@@ -81,3 +81,50 @@ def test_do_inside_a_block_is_refused_in_plain_words_and_the_whole_block_can_be_
     assert whole.parts == {"{age, educ}": {"age": 40, "educ": 12}}
     with pytest.raises(vaca.VacaError, match="'age' twice"):
         Intervention.parse({"{age, educ}": {"age": 1, "educ": 2}, "age": 3}, graph, schema)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a => b", "a ~> b", "a - > b", "a --> b", "a ->> b", "a <-> b", "a <- b", "a -- b",
+        "a \u2192 b", "b \u2190 a", "a \u21d2 b", "a \u27f6 b", "c\na -> b\nd => e", "x: a => b, c",
+        '{a, "b} -> c',
+        '"a -> b', 'a -> "b', '"a', '"', 'x: "a, b', '{a} -> "', '"a b -> c\nd -> e',
+    ],
+)  # fmt: skip
+def test_what_was_meant_for_an_arrow_or_a_quote_is_no_name(text: str) -> None:
+    with pytest.raises(GraphError, match=r"line [123]: "):
+        CausalGraph.from_text(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('"a => b" -> c', ["a => b", "c"]),
+        ('a -> "b -"', ["a", "b -"]),
+        ('"> 50" -> "a <"', ["> 50", "a <"]),
+        ('12" -> b', ['12"', "b"]),
+        ('a 5" b -> c', ['a 5" b', "c"]),
+        ("income > 50 -> b", ["income > 50", "b"]),
+        ("a=b -> c", ["a=b", "c"]),
+        ("a-b -> c", ["a-b", "c"]),
+        ("-1 -> -2", ["-1", "-2"]),
+        ("a->b", ["a", "b"]),
+        ("a\r\nb\r", ["a", "b"]),
+        ("\ufeffa -> b", ["a", "b"]),
+        ("at 10:30 -> b", ["at 10:30", "b"]),
+        ('"\\"" -> b', ['"', "b"]),
+    ],
+)
+def test_signs_that_belong_to_a_name(text: str, names: list[str]) -> None:
+    graph = CausalGraph.from_text(text)
+    assert list(graph.nodes) == names
+    assert CausalGraph.from_text(graph.to_text()) == graph
+
+
+@pytest.mark.parametrize(
+    "text", ["a: b\nb: a", "a: b\nb -> c", "a: b, c\nc -> d", "a: x\nb: a", "{a, b} -> c\na: b, d"]
+)
+def test_a_column_does_not_have_the_name_of_another_node(text: str) -> None:
+    with pytest.raises(GraphError, match="another node|in two nodes"):
+        CausalGraph.from_text(text)

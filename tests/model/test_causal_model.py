@@ -12,7 +12,8 @@ import scipy.stats
 import vaca
 from vaca import CausalGraph, Column, Schema, Shift
 from vaca.errors import InterventionError, SchemaError, SupportWarning, VacaError
-from vaca.model.causal_model import CHUNK, CausalModel
+from vaca.model.causal_model import CausalModel
+from vaca.model.primitives import CHUNK
 
 
 class Known(CausalModel):
@@ -138,7 +139,7 @@ def test_series_is_aligned_with_the_factual_index() -> None:
 
 def test_chunks_do_not_change_the_answer(monkeypatch) -> None:
     whole = MODEL.counterfactual(FACTUAL, {"a": Shift(1.0)})
-    monkeypatch.setattr("vaca.model.causal_model.CHUNK", 7)
+    monkeypatch.setattr("vaca.model.primitives.CHUNK", 7)
     assert MODEL.counterfactual(FACTUAL, {"a": Shift(1.0)}).equals(whole)
     plain = MODEL.sample(30, do={"a": 1.0}, seed=0)
     policy = MODEL.sample(30, do={"a": lambda frame: 1.0}, seed=0)
@@ -221,7 +222,7 @@ def test_bad_questions() -> None:
         MODEL.counterfactual(FACTUAL.iloc[:0], {})
     with pytest.raises(VacaError, match="unknown outcome 'z'"):
         MODEL.effect("z", {"a": 1.0})
-    with pytest.raises(VacaError, match="say which level"):
+    with pytest.raises(VacaError, match="name the level"):
         MODEL.effect("c", {"a": 1.0})
     with pytest.raises(VacaError, match="has no level"):
         MODEL.effect("b", {"a": 1.0}, level="red")

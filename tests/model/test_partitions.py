@@ -17,6 +17,7 @@ from vaca.model.partitions import (
     partitioned_counterfactuals,
     partitioned_samples,
 )
+from vaca.model.workers import each
 
 SCM = vaca.scms.load("loan")
 DO = {"age": vaca.Shift(5.0)}
@@ -126,12 +127,14 @@ def test_a_cluster_fits_and_answers_as_one_process_also_when_it_loses_a_worker(
             workers[0].send_signal(signal.SIGKILL)
             killed.append(workers[0].wait())
 
+    assert list(each(pow, 3, range(40), cluster=address)) == [3**k for k in range(40)]
     settings = {"draws": 2, "seed": 3}
     partitioned_counterfactuals(one, rows, DO, tmp_path / "one", **settings)
     partitioned_counterfactuals(
         one, rows, DO, tmp_path / "many", **settings, cluster=address, progress=kill
     )
     assert killed
+    assert workers[1].poll() is None
     assert pd.read_parquet(tmp_path / "many").equals(pd.read_parquet(tmp_path / "one"))
 
 
@@ -156,3 +159,43 @@ def test_sharing_out_needs_a_folder(tmp_path):
     )
     assert result.exit_code != 0
     assert "without an ending" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{", "[]", "3", "null", '{"part": 3, "answers": {}}', '{"part": "x"}', "[" * 5000, "\x00",
+        '{"part": "0.parquet", "answers": {"rows": "many"}}',
+        '{"part": "0.parquet", "answers": {"rows": 1, "written": null, "outside": 3, "unseen": 1}}',
+    ],
+)  # fmt: skip
+def test_a_damaged_log_is_not_believed(rows, tmp_path, line):
+    out = tmp_path / "answers"
+    ask = {"seed": 3}
+    whole = partitioned_counterfactuals(SCM, rows, DO, out, **ask)
+    before = pd.read_parquet(out)
+    text = (out / LOG).read_text()
+    (out / LOG).write_text(text.splitlines()[0] + "\n" + line + "\n")
+    assert partitioned_counterfactuals(SCM, rows, DO, out, **ask) == whole
+    pd.testing.assert_frame_equal(pd.read_parquet(out), before)
+    (out / LOG).write_text(line + "\n" + text)
+    if line.startswith('{"part"'):
+        with pytest.raises(vaca.VacaError, match="damaged"):
+            partitioned_counterfactuals(SCM, rows, DO, out, **ask)
+
+
+def test_what_ended_processes_left_is_put_away(rows, tmp_path, monkeypatch):
+    from vaca.table import atomic
+
+    out, dead = tmp_path / "answers", 2**22 - 3
+
+    def stopped(shared, piece):
+        left = out / f".{piece[1].name}.new-{atomic._host()}-{dead}-x"
+        left.mkdir()
+        (left / piece[1].name).write_bytes(b"half")
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(partitions, "_answer_file", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        partitioned_counterfactuals(SCM, rows, DO, out, seed=1)
+    assert [p.name for p in out.iterdir()] == [LOG]

@@ -14,10 +14,12 @@ import vaca
 from vaca.errors import SupportWarning
 from vaca.model.support import SHARE, Overlap
 
+pytestmark = pytest.mark.usefixtures("without_trees")
+
 GRAPH = vaca.CausalGraph.from_edges([("x1", "x2"), ("x1", "x3"), ("x2", "x3"), ("x3", "x4")])
 
 
-def table(noise, n=2000):
+def table(noise, n=1000):
     rng = np.random.default_rng(0)
     x1 = rng.normal(size=n)
     x2 = x1 + noise * rng.normal(size=n)
@@ -122,7 +124,7 @@ def test_a_model_saved_without_overlap_still_answers(model, tmp_path):
 
 
 def test_overlap_of_an_ensemble():
-    ensemble = vaca.Ensemble(GRAPH, engine="AdditiveNoise", members=2, jobs=1).fit(table(0.05))
+    ensemble = vaca.Ensemble(GRAPH, engine="AdditiveNoise", members=2, jobs=1).fit(table(0.05, 500))
     with pytest.warns(SupportWarning, match="as no row of the data does"):
         ensemble.sample(200, do={"x2": 0.0}, seed=0)
     with pytest.warns(SupportWarning, match="as no row of the data does"):

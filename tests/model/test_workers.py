@@ -1,8 +1,10 @@
-"""Pieces of a fit on other processes and on a cluster give what one process gives."""
+"""Pieces of a fit on other processes give what one process gives.
+
+On a cluster, which takes seconds to start, too: test_partitions.py has that, and the loss of a
+worker, in one test.
+"""
 
 from __future__ import annotations
-
-import signal
 
 import pytest
 
@@ -28,17 +30,6 @@ def test_local_processes_give_what_one_gives(alone):
     assert same(alone, vaca.Composite(TRUTH.graph).fit(DATA, refits=2, jobs=2))
 
 
-def test_a_cluster_that_loses_a_worker_gives_what_one_process_gives(alone, cluster):
-    address, workers = cluster
-    assert same(alone, vaca.Composite(TRUTH.graph).fit(DATA, refits=2, cluster=address))
-    answers = each(pow, 3, range(40), cluster=address)
-    first = next(answers)
-    workers[0].send_signal(signal.SIGKILL)
-    workers[0].wait()
-    assert [first, *answers] == [3**k for k in range(40)]
-    assert workers[1].poll() is None
-
-
 def test_no_scheduler_says_so(monkeypatch):
     distributed = pytest.importorskip("distributed")
 
@@ -53,3 +44,24 @@ def test_no_scheduler_says_so(monkeypatch):
 def test_an_error_of_a_piece_is_the_error_of_the_whole():
     with pytest.raises(ZeroDivisionError):
         list(each(divmod, 1, [1, 0], jobs=2))
+
+
+def test_processes_whose_pipes_could_not_be_opened_are_not_started(monkeypatch):
+    import os
+    import resource
+
+    used = len(os.listdir("/dev/fd"))
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (used + 10, used + 10))
+    with pytest.raises(vaca.VacaError, match="2 processes need 20 more open files"):
+        list(each(pow, 3, range(4), jobs=2))
+    assert list(each(pow, 3, range(4))) == [1, 3, 9, 27]
+
+
+def test_a_process_whose_parent_was_gone_before_it_looked_ends():
+    import subprocess
+    import sys
+
+    code = "import os, time; from vaca.model.workers import end_with_parent as end; "
+    # Its parent is alive, and not the one that it was started for.
+    ended = subprocess.run([sys.executable, "-c", f"{code} end(os.getpid()); time.sleep(60)"])
+    assert ended.returncode == 1

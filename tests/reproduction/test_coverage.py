@@ -6,7 +6,7 @@ import pytest
 
 from vaca.reproduction.catalogue import EXPERIMENTS
 from vaca.reproduction.coverage import _truth, cells, coverage_scores
-from vaca.reproduction.coverage_tables import KINDS
+from vaca.reproduction.coverage_cases import KINDS
 from vaca.reproduction.experiment import Options
 from vaca.reproduction.run import Run
 

@@ -68,3 +68,12 @@ def test_cost_takes_the_most_similar_runs(tmp_path):
 def test_shipped_costs_know_the_models_of_the_results_table(tmp_path):
     runs = EXPERIMENTS["table-results"].runs(Options(seeds=(0,)))
     assert cpu_seconds(runs, Store(tmp_path / "empty")) > 60
+
+
+def test_a_task_of_its_own_costs_what_its_runs_did(tmp_path):
+    store = Store(tmp_path)
+    run = Run("coverage:linear", "Composite", seed=1, task="coverage", train=500)
+    store.write(run, {"run": run.to_dict(), "cpu_seconds": 2.0})
+    more = [Run("coverage:linear", "Composite", seed=s, task="coverage") for s in range(2, 7)]
+    other = Run("coverage:curved", "Composite", seed=9, task="coverage")
+    assert cpu_seconds([*more, other], store) == pytest.approx(12.0, rel=0.5)

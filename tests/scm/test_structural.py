@@ -10,9 +10,8 @@ import pytest
 from scipy import stats
 
 import vaca
-from vaca.model.causal_model import CHUNK
-from vaca.scm.inversion import solve_noise
-from vaca.scm.structural import (
+from vaca.model.primitives import CHUNK
+from vaca.scm import (
     AbductionError,
     Bernoulli,
     Categorical,
@@ -21,6 +20,7 @@ from vaca.scm.structural import (
     Normal,
     StructuralCausalModel,
 )
+from vaca.scm.inversion import solve_noise
 
 
 def clinic(**changes) -> StructuralCausalModel:
@@ -422,7 +422,7 @@ def test_discrete_distributions() -> None:
         (lambda: Gamma(0, 1), "shape and scale must be positive"),
         (lambda: Bernoulli(1.2), r"p must lie in \[0, 1\]"),
         (lambda: Categorical([0.5, 0.6]), "sum to 1"),
-        (lambda: Mixture([]), "at least one component"),
+        (lambda: Mixture([]), "a list of distributions is needed"),
         (lambda: Mixture([Normal()], [0.5, 0.5]), "1 components but 2 weights"),
     ],
 )

@@ -12,11 +12,12 @@ import vaca
 from tests.browsing import DESKTOP, PHONE, look, violations
 from vaca.errors import VacaError
 from vaca.show.report import Question, default_effects, report_html, whatif_data, write_report
+from vaca.show.report.model_part import quick_check
 from vaca.show.report.trust_strip import strip
 from vaca.show.words import number
 
 # One process for all of them: they share a page that takes seconds to make.
-pytestmark = pytest.mark.xdist_group("report")
+pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.usefixtures("without_trees")]
 GRAPH = vaca.CausalGraph.from_edges([("sex", "income"), ("age", "income"), ("income", "school")])
 
 
@@ -68,7 +69,7 @@ def test_every_part_is_there(page):
     for part in ("answer", "trust", "whatif", "effects", "graph", "check", "fit", "assumptions"):
         assert f'id="{part}"' in page
     assert "80 rows that the model has not seen" in page
-    assert "guessing: 50" in page
+    assert "where guessing picks 50" in page
     assert "No hidden common cause" in page
     assert "Outside the data" in page  # age 99
     assert len(re.findall(r'<img [^>]*alt="[^"]+"', page)) == page.count("<img ")
@@ -237,7 +238,10 @@ def test_other_engines_are_asked_what_the_page_asks(monkeypatch):
     monkeypatch.setattr("vaca.trust.agreement.BRIEF", brief)
     model = vaca.Composite(GRAPH, families=()).fit(table(), refits=3)
     effect = model.effect("income", {"sex": "m"}, {"sex": "f"})
-    cards = {card.name: card for card in strip(model, effect, table(), 0)}
+    cards = {
+        card.name: card
+        for card in strip(model, effect, quick_check(model, table(), None, 0).graph, 0)
+    }
     words = cards["Other engines"].words
     assert words.startswith("Engines give ") and "AdditiveNoise and CausalFlow" in words
     assert cards["Other engines"].verdict in ("good", "doubtful")

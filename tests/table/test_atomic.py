@@ -30,7 +30,14 @@ WRITERS = {
     },
     "report.json": _store,
     "audit.html": lambda path: _audit().to_html(path),
+    **dict.fromkeys(("p.png", "p.svg", "p.pdf"), lambda path: _picture(path)),
 }
+
+
+def _picture(path: Path) -> None:
+    from vaca.show.plot import save_picture
+
+    save_picture(GRAPH.plot(), path, dpi=20)
 
 
 def _audit():
@@ -58,3 +65,14 @@ def test_a_failed_write_leaves_what_was_there(tmp_path, monkeypatch, name: str) 
     WRITERS[name](path)
     assert path.read_bytes() != b"old"
     assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["p.png", "t.csv", "g.txt"])
+def test_what_a_killed_process_left_is_removed(tmp_path, name: str) -> None:
+    path, dead = tmp_path / name, 2**22 - 3  # above the largest number of a process here
+    (tmp_path / f".{name}.new-{atomic._host()}-{dead}-x").mkdir()
+    (tmp_path / f".{name}.new-{atomic._host()}-{dead}-x" / name).write_bytes(b"half")
+    other = tmp_path / f".{name}.new-elsewhere-{dead}-x"  # of another machine: it may be alive
+    other.mkdir()
+    WRITERS[name](path)
+    assert sorted(p.name for p in tmp_path.iterdir()) == sorted([name, other.name])

@@ -279,3 +279,21 @@ def test_no_warning_leaks_from_a_stream(tmp_path):
         warnings.simplefilter("error", SupportWarning)
         stream_counterfactuals(model, tmp_path / "in.csv", {"x": 99.0}, tmp_path / "o.csv")
     assert read_table(tmp_path / "o.csv")["outside_support"].all()
+
+
+ODD_CELLS = [
+    "a\rb", "a\r\nb", "a\nb", "\r", '"', '""', ",", ";", "\t", "=1+1", "@SUM(A1)", "-x", "+x", "'",
+    " a", "a ", "#", "\\", "\\N", "\x1b[31m", "\x07", "\u2028", "\ufeff", "<b>", "[/x]", "x" * 5000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", ODD_CELLS, ids=repr)
+@pytest.mark.parametrize("ending", [".csv", ".parquet", ".feather"])
+def test_a_file_keeps_odd_cells_and_names(tmp_path, ending: str, cell: str) -> None:
+    frame = pd.DataFrame({"name": [cell, "b", "c"], f"q{cell}q": [1.5, 2.5, -3.0]})
+    path = tmp_path / f"table{ending}"
+    write_table(frame, path)
+    found = read_table(path)
+    assert found.iloc[:, 0].tolist() == frame["name"].tolist()
+    assert found.iloc[:, 1].tolist() == [1.5, 2.5, -3.0]
+    assert list(found.columns) == list(frame.columns)

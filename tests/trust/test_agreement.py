@@ -6,7 +6,9 @@ import pytest
 
 import vaca
 from vaca.errors import VacaError
-from vaca.trust.agreement import engines_words
+from vaca.trust.agreement import _needed, engines_words
+
+pytestmark = pytest.mark.usefixtures("without_trees")
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +27,22 @@ def test_an_effect_holds_the_engines_answers(model):
     assert effect.engines.loc["AdditiveNoise", "apart"] == 0
     assert "engines give" in engines_words(effect.engines)
     assert model.effect("y", {"x": 1.0}).engines is None
+
+
+def test_engines_learn_only_what_decides_the_answer():
+    rng = np.random.default_rng(0)
+    names = ["a", "b", "x", "y", "after", "aside"]
+    df = pd.DataFrame(rng.normal(size=(120, 6)), columns=names)
+    edges = [(("a", "b"), "x"), ("x", "y"), ("y", "after"), ("x", "aside")]
+    whole = vaca.AdditiveNoise(vaca.CausalGraph.from_edges(edges)).fit(df)
+    graph, schema = _needed(whole.effect("y", {"x": 1.0}, {"x": 0.0}), whole)
+    assert graph.nodes == ("{a, b}", "x", "y") and graph.parents("x") == ("{a, b}",)
+    assert sorted(schema) == ["a", "b", "x", "y"]
+    # Nothing that is left out had a say: the answer is that of a model of all columns.
+    alone = vaca.AdditiveNoise(graph).fit(df[list(graph.all_columns)])
+    asked = {"treatment": {"x": 1.0}, "control": {"x": 0.0}}
+    assert alone.effect("y", **asked).value == pytest.approx(whole.effect("y", **asked).value)
+    assert _needed(whole.effect("y", {"x": 1.0}, among="aside > 0"), whole)[0] == whole.graph
 
 
 def test_words_tell_a_spread_beyond_the_interval():

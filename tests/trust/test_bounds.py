@@ -146,7 +146,7 @@ def test_questions_without_an_answer_say_why():
     scm = drug()
     with pytest.raises(VacaError, match="'x3' has none"):
         probability_of_necessity(vaca.scms.load("triangle-lin"), "x3", {"x2": 1.0}, {"x2": 0.0})
-    with pytest.raises(VacaError, match="the same one node"):
+    with pytest.raises(VacaError, match="the same single node"):
         probability_of_necessity(scm, "y", {"t": 1}, {"h": 0})
     with pytest.raises(VacaError, match="not for a random one"):
         counterfactual_bounds(scm, scm.sample(5, seed=0), {"t": bernoulli(0.5)})

@@ -6,6 +6,7 @@ the command's, and name it in the list below.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
@@ -31,7 +32,7 @@ from vaca.commands import (
     sample,
     scms,
 )
-from vaca.commands.common import note
+from vaca.commands.terminal import note
 from vaca.errors import VacaError, VacaWarning
 
 app = typer.Typer(
@@ -62,6 +63,12 @@ app.command()(reproduce.reproduce)
 
 #: Signals that asked this process to end.
 _ended: list[int] = []
+#: Seconds after which one that did not end is asked again.
+AGAIN = 1.0
+#: How libraries that know no `MemoryError` say that there is none.
+_NO_MEMORY = ("allocate memory", "not enough memory", "start new thread", "bad_alloc")
+#: Whether memory ran out: libraries that were half loaded then may not survive a clean exit.
+_exhausted: list[bool] = []
 
 
 def _version(wanted: bool) -> None:
@@ -85,9 +92,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(number, _end)
     code = run(arguments)
-    if code in (130, 143):
+    if code in (130, 143) or _exhausted:
         # Python ends by the signal itself, and not with this code, if Ctrl-C came at certain
         # moments of an import; leave without asking it.
+        shared: Any = sys.modules.get("multiprocessing.util")
+        if shared is not None:
+            with contextlib.suppress(BaseException):
+                shared._run_finalizers()  # or a helper of joblib's complains of what is left
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -140,11 +151,14 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except (VacaError, OSError) as error:
             return _bad_input(_message(error))
         except ImportError as error:
-            why = " ".join(str(error).split())
+            _exhausted.append(True)
+            why = " ".join(str(error).split()).rstrip(".")
             return _bad_input(f"a library could not be loaded: {why}. Is there enough memory?")
         except MemoryError:
-            return _bad_input("there is not enough memory for this; try fewer rows or draws")
+            return _out_of_memory()
         except Exception as error:
+            if isinstance(error, RuntimeError) and any(t in str(error) for t in _NO_MEMORY):
+                return _out_of_memory()
             name = type(error).__name__
             if name == "Abort":  # the parser's form of Ctrl-C
                 return _interrupted()
@@ -175,13 +189,37 @@ def _bad_input(message: str) -> int:
     return 2
 
 
+def _out_of_memory() -> int:
+    _exhausted.append(True)
+    return _bad_input("there is not enough memory for this; try fewer rows, draws or processes")
+
+
 def _end(number: int, frame: Any) -> None:
     """Being asked to end is as good as Ctrl-C: what is half done is cleaned up on the way out."""
     _ended.append(number)
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, _end_again)
+        signal.setitimer(signal.ITIMER_REAL, AGAIN, AGAIN)
+    raise KeyboardInterrupt
+
+
+def _end_again(number: int, frame: Any) -> None:
+    """Ask once more, unless it is on its way out.
+
+    An interrupt that comes inside a library's own clean-up (a weak reference, a finalizer) is
+    printed or dropped there, and the command would go on as if nothing had been said.
+    """
+    error = sys.exc_info()[1]
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return
+        error = error.__context__
     raise KeyboardInterrupt
 
 
 def _interrupted() -> int:
+    if hasattr(signal, "setitimer"):
+        signal.setitimer(signal.ITIMER_REAL, 0)
     note("vaca: ended by a signal" if _ended else "vaca: interrupted")
     return 143 if _ended else 130
 

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vaca.commands.common import ForceOption, ModelArgument, check_writable, load_model, note, say
+from vaca.commands.options import ForceOption, ModelArgument
+from vaca.commands.reading import load_model
+from vaca.commands.terminal import note, say
+from vaca.commands.writing import check_writable
 from vaca.errors import VacaError
 
 if TYPE_CHECKING:
@@ -72,7 +75,7 @@ def audit(
     ] = None,
     draws: Annotated[int, typer.Option(min=1, help="Counterfactual draws per person.")] = 100,
     threshold: Annotated[
-        float, typer.Option(help="Probability from which a decision is favourable.")
+        float, typer.Option(help="Probabilities of at least this count as favourable.")
     ] = 0.5,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
     graphs: Annotated[
@@ -81,7 +84,7 @@ def audit(
     ] = False,
     engines: Annotated[
         bool,
-        typer.Option("--engines", help="Also by other causal models, fitted to this table."),
+        typer.Option("--engines", help="Also with other causal models, fitted to this table."),
     ] = False,
     frontier: Annotated[
         bool,
@@ -120,6 +123,7 @@ def audit(
     if predict is not None:
         predictor: Any = _load(predict)
     else:
+        source.schema_.encode(table)  # or the error says which column or row does not fit
         predictor = _fit(source, table, sensitive, target, classifier, learner)
     from vaca.fairness import audit as run_audit
 
@@ -158,9 +162,11 @@ def audit(
         evidence["frontier"] = _frontier(source, table, sensitive, target, learner, options)
     if people is not None:
         from vaca.table.atomic import complete
+        from vaca.table.writing import csv_quoting
 
         with complete(people) as part:
-            result.per_person.to_csv(part, index_label="person")
+            told = result.per_person
+            told.to_csv(part, index_label="person", quoting=csv_quoting(told.reset_index()))
         note(f"wrote {len(result.per_person):,} lines to {people}")
     if out is not None:
         result.to_html(out, **evidence)
@@ -198,7 +204,7 @@ def _fit(
     if missing:
         raise VacaError(f"the table lacks the column {missing[0]!r} of the model's graph")
     if table[target].nunique() < 2:
-        raise VacaError(f"--target {target}: everyone has the same outcome; nothing can be learned")
+        raise VacaError(f"--target {target}: all outcomes are the same; there is nothing to learn")
     pipeline = make_classifier(
         classifier,  # type: ignore[arg-type]
         model,
@@ -208,7 +214,13 @@ def _fit(
     )
     if not classifier.startswith("fair-z"):  # which reads a row's noise, from all its columns
         columns = features_for(classifier, model.graph, sensitive, target)  # type: ignore[arg-type]
-    return pipeline.fit(table[columns], table[target])
+    try:
+        return pipeline.fit(table[columns], table[target])
+    except ValueError as error:
+        why = " ".join(str(error).split())
+        raise VacaError(
+            f"--target {target}: the {classifier} classifier cannot be fitted to it: {why[:200]}"
+        ) from None
 
 
 def _read(model: CausalModel, sensitive: list[str], target: str | None, classifier: str) -> str:

@@ -7,15 +7,10 @@ from typing import Annotated
 
 import typer
 
-from vaca.commands.common import (
-    ForceOption,
-    ModelArgument,
-    check_writable,
-    echo,
-    load_model,
-    note,
-    without_gaps,
-)
+from vaca.commands.options import ForceOption, ModelArgument
+from vaca.commands.reading import load_model, without_gaps
+from vaca.commands.terminal import echo, note
+from vaca.commands.writing import check_writable
 from vaca.errors import VacaError
 
 

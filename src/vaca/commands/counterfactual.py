@@ -7,40 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
-from vaca.commands.common import (
-    ClusterOption,
-    DoOption,
-    ForceOption,
-    JobsOption,
-    ModelArgument,
-    OutOption,
-    PlotOption,
-    SeedOption,
-    check_out,
-    check_plot,
-    counting,
-    draw,
-    folder_of_answers,
-    load_model,
-    note,
-    parse_do,
-    print_csv,
-    stdout_is_a_file,
-)
+from vaca.commands import options
+from vaca.commands.reading import load_model, parse_do
+from vaca.commands.terminal import note, print_csv, stdout_is_a_file
+from vaca.commands.writing import check_out, check_plot, draw, folder_of_answers
 from vaca.errors import InterventionError, VacaError
+from vaca.table.progress import progress_bar
 
 
 def counterfactual(
-    model: ModelArgument,
+    model: options.ModelArgument,
     factual: Annotated[
         Path,
         typer.Argument(
             metavar="FACTUAL",
-            help="The rows that happened: a file, or a folder of .parquet files.",
+            help="The observed rows: a file, or a folder of .parquet files.",
             show_default=False,
         ),
     ],
-    do: DoOption = None,
+    do: options.DoOption = None,
     draws: Annotated[
         int | None,
         typer.Option(
@@ -56,19 +41,19 @@ def counterfactual(
     bounds: Annotated[
         bool,
         typer.Option(
-            "--bounds", help="For each level: its least and largest chance, whatever the noise."
+            "--bounds", help="The lowest and highest probability of each level that the data allow."
         ),
     ] = False,
     keep: Annotated[
         list[str] | None,
         typer.Option(metavar="COLUMN", help="Copy this column too, an id for example."),
     ] = None,
-    seed: SeedOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
-    jobs: JobsOption = 1,
-    cluster: ClusterOption = None,
-    plot: PlotOption = None,
+    seed: options.SeedOption = None,
+    out: options.OutOption = None,
+    force: options.ForceOption = False,
+    jobs: options.JobsOption = 1,
+    cluster: options.ClusterOption = None,
+    plot: options.PlotOption = None,
     row: Annotated[int, typer.Option(min=0, help="The row that --plot draws, counted from 0.")] = 0,
 ) -> None:
     """Say what these rows would have been, had things differed.
@@ -107,7 +92,7 @@ def counterfactual(
     if parted and out is not None:
         from vaca.model.partitions import partitioned_counterfactuals
 
-        with counting("answering", reader.rows) as advance:
+        with progress_bar("answering", reader.rows, unit="rows") as bar:
             tally = partitioned_counterfactuals(
                 source,
                 factual,
@@ -115,25 +100,25 @@ def counterfactual(
                 out,
                 jobs=jobs,
                 cluster=cluster,
-                progress=advance,
+                progress=bar.advance,
                 **options,
             )
         _say(source, tally, tally.written, out, draws)
         if plot is not None:
             _plot(source, factual, change, draws, seed, row, plot)
         return
-    with counting("answering", reader.rows, shown=shown) as advance:
+    with progress_bar("answering", reader.rows, unit="rows", wanted=shown) as bar:
         pieces = counterfactual_chunks(source, reader, change, tally=tally, **options)
         if out is None:
             for number, (rows, answer) in enumerate(pieces):
                 if not print_csv(answer, header=number == 0):
                     return
-                advance(rows)
+                bar.advance(rows)
         else:
             with TableWriter(out) as writer:
                 for rows, answer in pieces:
                     writer.write(answer)
-                    advance(rows)
+                    bar.advance(rows)
     _say(source, tally, 0 if out is None else writer.rows, out, draws)
     if plot is not None:
         _plot(source, factual, change, draws, seed, row, plot)

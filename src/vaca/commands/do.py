@@ -6,24 +6,12 @@ from typing import Annotated
 
 import typer
 
-from vaca.commands.common import (
-    AlsoOutOption,
-    DoOption,
-    ForceOption,
-    ModelArgument,
-    PlotOption,
-    busy,
-    check_out,
-    check_plot,
-    columns_of,
-    draw,
-    load_model,
-    parse_do,
-    say,
-    show_table,
-    write_table,
-)
+from vaca.commands.options import AlsoOutOption, DoOption, ForceOption, ModelArgument, PlotOption
+from vaca.commands.reading import columns_of, load_model, parse_do
+from vaca.commands.terminal import say, show_table
+from vaca.commands.writing import check_out, check_plot, draw, write_table
 from vaca.errors import InterventionError
+from vaca.table.progress import progress_bar
 
 
 def do(
@@ -56,7 +44,7 @@ def do(
     source = load_model(model)
     change = parse_do(do, source)
     if not change:
-        raise InterventionError("say what is done, for example --do age=40")
+        raise InterventionError("name an intervention, for example --do age=40")
     names = columns_of(on, source, "--on")
     nodes = set(change)
     moved = nodes.union(*(source.graph.descendants(node) for node in nodes))
@@ -66,7 +54,7 @@ def do(
 
     from vaca.errors import SupportWarning
 
-    with busy("drawing rows"), warnings.catch_warnings():
+    with progress_bar("drawing rows"), warnings.catch_warnings():
         warnings.simplefilter("ignore", SupportWarning)  # said below, beside the numbers
         before, after = source.sample(n, seed=seed), source.sample(n, change, seed=seed)
     from vaca.model.answers import do_label
@@ -77,7 +65,7 @@ def do(
     shown = Schema({name: source.schema_[name] for name in source.schema_ if name in names})
     table = contrast(before, after, shown, paired=True)
     columns = ["as is", "under do", "difference"]
-    with busy("asking the refits"):
+    with progress_bar("asking the refits"):
         spread = differences_interval(source, change, shown, table, n, seed)
     if spread is None:
         columns.append("simulation error")

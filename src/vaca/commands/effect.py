@@ -7,26 +7,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vaca.commands.common import (
-    AlsoOutOption,
-    DoOption,
-    ForceOption,
-    ModelArgument,
-    PlotOption,
-    busy,
-    check_out,
-    check_plot,
-    columns_of,
-    draw,
-    load_model,
-    note,
-    number_text,
-    parse_do,
-    say,
-    show_table,
-    write_table,
-)
+from vaca.commands.options import AlsoOutOption, DoOption, ForceOption, ModelArgument, PlotOption
+from vaca.commands.reading import columns_of, load_model, parse_do
+from vaca.commands.terminal import note, number_text, say, show_table
+from vaca.commands.writing import check_out, check_plot, draw, write_table
 from vaca.errors import InterventionError, VacaError, did_you_mean
+from vaca.table.progress import progress_bar
 
 if TYPE_CHECKING:
     from vaca.model.answers import Effect
@@ -50,7 +36,7 @@ def effect(
     ] = None,
     level: Annotated[
         str | None,
-        typer.Option(help="Of an outcome with levels: the effect on this one's probability."),
+        typer.Option(help="For an outcome with levels: the one whose probability is meant."),
     ] = None,
     given: Annotated[
         Path | None,
@@ -64,7 +50,7 @@ def effect(
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            help="Whom it is about: treat=1, or 'age > 40'; of --given or the model's rows.",
+            help="Only for these rows, of --given or the model's: treat=1, 'age > 40'.",
             show_default="everyone",
         ),
     ] = None,
@@ -92,7 +78,7 @@ def effect(
         typer.Option(
             "--engines",
             metavar="NAME",
-            help="Fit this engine too and ask it the same; may be repeated.",
+            help="Fit this engine too and compare its answer; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -130,7 +116,7 @@ def effect(
         raise VacaError(f"say which outcome, with --on; {did_you_mean('', source.schema_.columns)}")
     change, other = parse_do(do, source), _against(against, source)
     if not change:
-        raise InterventionError("say what is done, for example --do age=40")
+        raise InterventionError("name an intervention, for example --do age=40")
     rows = None
     if given is not None:
         from vaca.table.files import read_table
@@ -139,7 +125,7 @@ def effect(
     levels = outcome_levels(source, outcomes, level)
     options: dict[str, Any] = {"given": rows, "n": n, "draws": draws, "seed": seed}
     options |= {"among": parse_among(among, source), "by": by or None}
-    with busy("estimating"):
+    with progress_bar("estimating"):
         found: list[Any] = [
             source.effect(name, change, other, level=levels[name], **options) for name in outcomes
         ]
@@ -178,14 +164,14 @@ def _second_opinions(effect: Effect, check: bool, hidden: bool, engines: list[st
     if check and learned:
         from vaca.trust.cross_check import check_effect
 
-        with busy("checking"):
+        with progress_bar("checking"):
             found = effect.cross_check
         try:
             _lines((found or check_effect(effect)).words)
         except VacaError as error:
             _lines(f"no cross-check: {error}")
     if hidden:
-        with busy("weighing hidden causes"):
+        with progress_bar("weighing hidden causes"):
             sensitivity = effect.sensitivity()
             sentence = sensitivity.sentence
         _lines(sentence)

@@ -8,7 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from vaca.commands.common import ModelArgument, check_folder, load_model, note, say
+from vaca.commands.options import ModelArgument
+from vaca.commands.reading import load_model
+from vaca.commands.terminal import note, say
+from vaca.commands.writing import check_folder
 from vaca.errors import VacaError
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
@@ -24,7 +27,7 @@ def explore(
         Path, typer.Option(help="Where the page may save a changed graph.")
     ] = Path("graph.txt"),
     host: Annotated[
-        str, typer.Option(help="Address to serve at; others reach only this machine.")
+        str, typer.Option(help="Address to serve at; by default only this machine can reach it.")
     ] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free one.")] = 0,
     browser: Annotated[bool, typer.Option(help="Open a browser.")] = True,

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vaca.commands.common import ClusterOption, ForceOption, PlotOption, busy, check_plot, draw
 from vaca.commands.fit_options import (
     ENGINES,
     OPTIONS,
@@ -19,8 +18,11 @@ from vaca.commands.fit_options import (
     target_folder,
 )
 from vaca.commands.init import DataArgument
+from vaca.commands.options import ClusterOption, ForceOption, PlotOption
+from vaca.commands.writing import check_plot, draw
 from vaca.engines.registry import engine_class, engine_names
 from vaca.errors import VacaError, did_you_mean, shorten
+from vaca.table.progress import progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -143,7 +145,7 @@ def fit(
     kinds = read_kinds(options["schema"], cause)
     engine_ = _engine(options, settings, cause, kinds)
     from vaca.commands import fit_words
-    from vaca.commands.common import without_gaps
+    from vaca.commands.reading import without_gaps
     from vaca.engines.persistence import save
     from vaca.table.files import check_numbers
 
@@ -153,7 +155,7 @@ def fit(
     train, held_out = split(table, options["holdout"], options["seed"])
     fit_words.show_plan(table, cause, kinds, options, len(held_out))
     model = _fitted(engine_, options, train, cause)
-    with busy("scoring on the rows held out"):
+    with progress_bar("scoring on the rows held out"):
         pair = without_gaps(model, train), without_gaps(model, held_out)
         scores, joint = _scores(model, *pair, options["seed"])
         found = _checked(model, *pair, options["seed"])
@@ -171,16 +173,16 @@ def fit(
 
 def _table(data: Path, engine: Any, graph: CausalGraph, options: dict[str, Any]) -> pd.DataFrame:
     """The table, or of one in many Parquet rows as many as the engine makes use of."""
-    from vaca.commands.common import note
-    from vaca.table.drawing import draw_rows, reading_bar
+    from vaca.commands.terminal import note
+    from vaca.table.drawing import draw_rows
     from vaca.table.files import read_table
 
     if not data.is_dir() and data.suffix.lower() != ".parquet":
         return read_table(data)
     engines = engine if isinstance(engine, list) else [engine]
     wanted = max(one._rows_wanted() for one in engines) / (1.0 - options["holdout"])
-    with reading_bar(None, None) as advance:
-        drawn = draw_rows(data, round(wanted), seed=options["seed"], progress=advance)
+    with progress_bar("reading", unit="rows") as bar:
+        drawn = draw_rows(data, round(wanted), seed=options["seed"], progress=bar.advance)
     if len(drawn.frame) < drawn.rows:
         note(f"of {drawn.rows:,} rows, {len(drawn.frame):,} were drawn to learn from and to score")
     return drawn.frame.reset_index(drop=True)
@@ -274,7 +276,7 @@ def _fitted(engine: Any, options: dict[str, Any], train: pd.DataFrame, graph: Ca
     from vaca.commands.fit_words import show_choice
     from vaca.engines.engine import Engine
     from vaca.engines.selection import auto
-    from vaca.engines.train_config import TrainingError
+    from vaca.errors import TrainingError
 
     weights = None if options["weights"] is None else train[options["weights"]]
     train = train[[c for c in train.columns if c in graph.all_columns]]

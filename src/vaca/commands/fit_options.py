@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vaca.commands.common import check_folder
+from vaca.commands.writing import check_folder
 from vaca.engines.registry import named_by
 from vaca.errors import VacaError, did_you_mean, shorten
 
@@ -21,7 +21,7 @@ ENGINES = named_by()
 
 
 @dataclass(frozen=True)
-class Setting:
+class Option:
     """An option that a config file may set too: its default, and what it has to be."""
 
     default: Any
@@ -30,28 +30,28 @@ class Setting:
     text: str = "a text"
 
 
-def _whole(default: int | None, least: int) -> Setting:
+def _whole(default: int | None, least: int) -> Option:
     text = f"a whole number of at least {least}"
-    return Setting(default, int, lambda value: value >= least, text)
+    return Option(default, int, lambda value: value >= least, text)
 
 
-OPTIONS: dict[str, Setting] = {
-    "graph": Setting(None),
-    "out": Setting(None),
-    "schema": Setting(None),
-    "engine": Setting("composite"),
-    "missing": Setting("error"),
-    "weights": Setting(None),
+OPTIONS: dict[str, Option] = {
+    "graph": Option(None),
+    "out": Option(None),
+    "schema": Option(None),
+    "engine": Option("composite"),
+    "missing": Option("error"),
+    "weights": Option(None),
     "refits": _whole(8, 0),
     "seed": _whole(0, 0),
     "members": _whole(1, 1),
     "jobs": _whole(None, 1),
-    "cluster": Setting(None),
-    "time_budget": Setting(None, (int, float), lambda v: v > 0, "seconds"),
-    "holdout": Setting(
+    "cluster": Option(None),
+    "time_budget": Option(None, (int, float), lambda v: v > 0, "seconds"),
+    "holdout": Option(
         0.1, (int, float), lambda v: 0.01 <= v <= 0.5, "a share between 0.01 and 0.5"
     ),
-    "device": Setting("cpu"),
+    "device": Option("cpu"),
 }
 
 
@@ -88,7 +88,7 @@ def read_options(
     return options, settings
 
 
-def _check_option(config: Path, name: str, value: Any, option: Setting) -> None:
+def _check_option(config: Path, name: str, value: Any, option: Option) -> None:
     if value is None and option.default is None:
         return
     if isinstance(value, bool) or not isinstance(value, option.kind) or not option.fits(value):

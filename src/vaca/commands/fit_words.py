@@ -6,7 +6,7 @@ from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Any
 
-from vaca.commands.common import echo, note, show_table
+from vaca.commands.terminal import echo, note, show_table
 from vaca.table.words import shown_number
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def show_plan(
         f"{_listed(graph.roots)}; longest path {graph.longest_path}."
     )
     if not graph.edges:
-        echo("The graph has no arrows: nothing can be learned of what causes what.")
+        echo("The graph has no arrows: no effect can be learned.")
     beside = [str(c) for c in table.columns if c not in schema and c != options["weights"]]
     if beside:
         echo(f"Not in the graph, so left out: {_listed(beside)}.")
@@ -59,7 +59,7 @@ def show_plan(
     for name in schema:
         why = why_identifier(table[name].dropna())
         if why:
-            note(f"vaca: warning: {name}: {why} Nothing can be learned from one; leave it out")
+            note(f"vaca: warning: {name}: {why} Nothing can be learned from it; leave it out")
 
 
 def show_choice(model: Any) -> None:
@@ -89,8 +89,8 @@ def show_result(
     worse = [name for name in scores.index if scores.loc[name, "explained"] < -0.05]
     if worse:
         echo(
-            f"\nWarning: {_listed(worse)} come out worse than without the graph: more rows, "
-            "another engine\n(--engine auto) or other arrows may help."
+            f"\nWarning: worse than without the graph: {_listed(worse)}. More rows, fewer levels "
+            "or other\narrows may help."
         )
     for line in _copies(model):
         echo(f"\nWarning: {line}")

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vaca.commands.common import ForceOption, check_writable, note
+from vaca.commands.options import ForceOption
+from vaca.commands.terminal import note
+from vaca.commands.writing import check_writable
 from vaca.errors import VacaError, visible
 
 if TYPE_CHECKING:

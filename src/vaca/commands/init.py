@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vaca.commands.common import ForceOption, check_writable, echo
+from vaca.commands.options import ForceOption
+from vaca.commands.terminal import echo
+from vaca.commands.writing import check_writable
 from vaca.errors import SchemaError, VacaError, did_you_mean
 
 if TYPE_CHECKING:
@@ -44,11 +46,13 @@ def init(
     data: DataArgument,
     treatment: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="What might be done or not.", show_default="a guess"),
+        typer.Option(
+            metavar="COLUMN", help="The column you could intervene on.", show_default="a guess"
+        ),
     ] = None,
     outcome: Annotated[
         str | None,
-        typer.Option(metavar="COLUMN", help="What it might change.", show_default="a guess"),
+        typer.Option(metavar="COLUMN", help="The column it might affect.", show_default="a guess"),
     ] = None,
     folder: Annotated[
         Path, typer.Option(help="Where graph.txt and schema.toml go.", show_default="here")
@@ -154,6 +158,12 @@ def _tell(
     dates = [name for name, column in columns.items() if column.dates]
     if dates:
         echo(f"Dates, counted in days: {', '.join(dates)}.")
+    for name, column in columns.items():
+        if column.other:
+            echo(
+                f"{name}: too many levels; the {len(column.levels) - 1} most frequent are kept, "
+                f"all others count as {column.other!r}."
+            )
     if gaps:
         touched = int(frame[list(gaps)].isna().any(axis=1).sum())
         shown = ", ".join(f"{name} ({count:,})" for name, count in list(gaps.items())[:8])

@@ -8,20 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vaca.commands.common import (
-    DoOption,
-    ForceOption,
-    ModelArgument,
-    busy,
-    check_writable,
-    columns_of,
-    load_model,
-    note,
-    parse_do,
-    without_gaps,
-)
 from vaca.commands.effect import _against, outcome_levels
+from vaca.commands.options import DoOption, ForceOption, ModelArgument
+from vaca.commands.reading import columns_of, load_model, parse_do, without_gaps
+from vaca.commands.terminal import note
+from vaca.commands.writing import check_writable
 from vaca.errors import VacaError
+from vaca.table.progress import progress_bar
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -48,7 +41,10 @@ def report(
         typer.Option(metavar="COLUMN", help="Outcomes of --do.", show_default="what it reaches"),
     ] = None,
     level: Annotated[
-        str | None, typer.Option(help="Of outcomes with levels: which one.", show_default=False)
+        str | None,
+        typer.Option(
+            help="For outcomes with levels: the one whose probability is meant.", show_default=False
+        ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
@@ -80,7 +76,7 @@ def report(
     held_out = held_out_rows(Path(model), data, table)
     table = without_gaps(source, table)
     held_out = None if held_out is None else without_gaps(source, held_out)
-    with busy("scoring and drawing"):
+    with progress_bar("scoring and drawing"):
         write_report(
             source,
             table,
@@ -104,5 +100,5 @@ def held_out_rows(folder: Path, data: Path, table: pd.DataFrame) -> Any:
         notes = json.loads(path.read_text(encoding="utf-8"))
         same = notes["sha256"] == fingerprint(data) and notes["rows"] == len(table)
         return split(table, notes["holdout"], notes["seed"])[1] if same else None
-    except (json.JSONDecodeError, KeyError, TypeError):
-        return None
+    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
+        return None  # notes that somebody changed

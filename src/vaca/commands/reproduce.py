@@ -32,12 +32,12 @@ def reproduce(
     ] = None,
     scms: Annotated[
         str | None,
-        typer.Option(help="SCMs, with commas between.", show_default="the experiment's"),
+        typer.Option(help="SCMs, separated by commas.", show_default="the experiment's"),
     ] = None,
     models: Annotated[
         str | None,
         typer.Option(
-            help="Models, with commas between; your own is `module:factory`.",
+            help="Models, separated by commas; your own is `module:factory`.",
             show_default="the experiment's",
         ),
     ] = None,
@@ -60,16 +60,16 @@ def reproduce(
         typer.Option(help="Address of the Dask scheduler, e.g. tcp://10.0.0.1:8786."),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say which runs there are, and do none.")
+        bool, typer.Option("--dry-run", help="List the runs without running them.")
     ] = False,
     stale: Annotated[
         bool,
-        typer.Option("--stale", help="List stored runs that other settings or code made."),
+        typer.Option("--stale", help="List stored runs made by other settings or code."),
     ] = False,
 ) -> int:
-    """Do the experiments of the paper beside what was published.
+    """Run the paper's experiments and compare with its figures.
 
-    What is done is kept in the output folder and never done again: stop with Ctrl-C, start again,
+    Finished runs are kept in the output folder and not repeated: stop with Ctrl-C, start again,
     and it goes on. The exit code is 1 if a run failed; its traceback is in its failure.json.
 
     Example: vaca reproduce table-results --quick

@@ -6,39 +6,24 @@ from typing import Annotated
 
 import typer
 
-from vaca.commands.common import (
-    ClusterOption,
-    DoOption,
-    ForceOption,
-    JobsOption,
-    ModelArgument,
-    OutOption,
-    PlotOption,
-    SeedOption,
-    check_out,
-    check_plot,
-    counting,
-    draw,
-    folder_of_answers,
-    load_model,
-    note,
-    parse_do,
-    stdout_is_a_file,
-    write_table,
-)
+from vaca.commands import options
+from vaca.commands.reading import load_model, parse_do
+from vaca.commands.terminal import note, stdout_is_a_file
+from vaca.commands.writing import check_out, check_plot, draw, folder_of_answers, write_table
 from vaca.errors import VacaError
+from vaca.table.progress import progress_bar
 
 
 def sample(
-    model: ModelArgument,
+    model: options.ModelArgument,
     n: Annotated[int, typer.Option("-n", "--rows", min=1, help="How many rows.")] = 1000,
-    do: DoOption = None,
-    seed: SeedOption = None,
-    out: OutOption = None,
-    force: ForceOption = False,
-    jobs: JobsOption = 1,
-    cluster: ClusterOption = None,
-    plot: PlotOption = None,
+    do: options.DoOption = None,
+    seed: options.SeedOption = None,
+    out: options.OutOption = None,
+    force: options.ForceOption = False,
+    jobs: options.JobsOption = 1,
+    cluster: options.ClusterOption = None,
+    plot: options.PlotOption = None,
 ) -> None:
     """Draw new rows, as observed or under an intervention.
 
@@ -60,9 +45,9 @@ def sample(
     if parted and out is not None:
         from vaca.model.partitions import partitioned_samples
 
-        with counting("drawing", n) as advance:
+        with progress_bar("drawing", n, unit="rows") as bar:
             found = partitioned_samples(
-                source, n, change, out, seed=seed, jobs=jobs, cluster=cluster, progress=advance
+                source, n, change, out, seed=seed, jobs=jobs, cluster=cluster, progress=bar.advance
             )
         note(f"wrote {n:,} rows to {out}")
         for sentence in found.unseen:
@@ -71,13 +56,14 @@ def sample(
     from vaca.model.streaming import sample_chunks
 
     first = None
-    with counting("drawing", n, shown=out is not None or stdout_is_a_file()) as advance:
+    shown = out is not None or stdout_is_a_file()
+    with progress_bar("drawing", n, unit="rows", wanted=shown) as bar:
         pieces = sample_chunks(source, n, change, seed)
         if out is None:
             for number, rows in enumerate(pieces):
                 first = rows if number == 0 else first
                 write_table(rows, None, header=number == 0)
-                advance(len(rows))
+                bar.advance(len(rows))
         else:
             from vaca.table.files import TableWriter
 
@@ -85,7 +71,7 @@ def sample(
                 for number, rows in enumerate(pieces):
                     first = rows if number == 0 else first
                     writer.write(rows)
-                    advance(len(rows))
+                    bar.advance(len(rows))
     if out is not None:
         note(f"wrote {n:,} rows to {out}")
     if plot is not None:

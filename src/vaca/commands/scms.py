@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vaca.commands.common import echo
+from vaca.commands.terminal import echo
 
 
 def scms() -> None:

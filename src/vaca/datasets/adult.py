@@ -83,9 +83,9 @@ def adult_census(
     >>> adult_census("test", missing="level").data.shape
     (16281, 9)
     """
-    if part not in ("train", "test", "both"):
+    if not isinstance(part, str) or part not in ("train", "test", "both"):
         raise VacaError(f"unknown part {part!r}; {did_you_mean(part, ['train', 'test', 'both'])}")
-    if missing not in ("drop", "level"):
+    if not isinstance(missing, str) or missing not in ("drop", "level"):
         raise VacaError(f"unknown missing={missing!r}; {did_you_mean(missing, ['drop', 'level'])}")
     names = {"train": ["adult.data.xz"], "test": ["adult.test.xz"]}.get(part, list(SHA256))
     frame = pd.concat([_read(name) for name in names], ignore_index=True)

@@ -16,20 +16,22 @@ import numpy as np
 import pandas as pd
 from scipy.special import log_softmax
 
-from vaca.engines.columnwise import ColumnwiseEngine
-from vaca.engines.fit_input import FitInput
-from vaca.engines.predictors import (
-    Predictor,
+from vaca.engines.choosing_predictors import (
     choose_classifier,
     choose_regressor,
-    from_arrays,
     refit_classifier,
     refit_regressor,
-    to_arrays,
 )
+from vaca.engines.columnwise import ColumnwiseEngine
+from vaca.engines.fit_input import FitInput
+from vaca.engines.predictors import Predictor, from_arrays, to_arrays
+from vaca.table.progress import progress_bar
 from vaca.table.schema import Columns
 
 __all__ = ["AdditiveNoise"]
+
+#: With more columns that have causes, trees are grown only where small ones find something.
+MANY = 20
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -66,22 +68,31 @@ class AdditiveNoise(ColumnwiseEngine):
         self.n_rows_ = len(w)
         self._models: dict[str, Predictor] = {}
         self._residuals: dict[str, np.ndarray] = {}
+        brief = sum(map(bool, self._parents.values())) > MANY
         chosen: dict[str, str] = {}
-        for column, parents in self._parents.items():
-            y = rows[column]
-            if column in self._observed:
-                chosen[column] = "as observed"
-            elif self._discrete(column):
-                x = self._inputs(column, rows) if parents else np.zeros((len(y), 1))
-                levels = len(self.schema_.levels(column))
-                self._models[column], chosen[column] = choose_classifier(x, y, w, levels, self.seed)
-            elif parents:
-                x = self._inputs(column, rows)
-                model, residual, chosen[column] = choose_regressor(x, y, w, self.seed)
-                self._models[column], self._residuals[column] = model, _even(residual, w)
-            else:
-                self._residuals[column], chosen[column] = _even(y, w), "as observed"
+        total, wanted = len(self._parents), given.progress
+        with progress_bar("fit", total, unit="columns", wanted=wanted) as bar:
+            for column in self._parents:
+                bar.begin(column)
+                chosen[column] = self._choose(column, rows, w, brief)
         self.mechanisms_ = pd.Series(chosen, name="mechanism")
+
+    def _choose(self, column: str, rows: Columns, w: np.ndarray, brief: bool) -> str:
+        """Fit the best of all predictors to a column; gives its name."""
+        y, parents = rows[column], self._parents[column]
+        if column in self._observed:
+            return "as observed"
+        if self._discrete(column):
+            x = self._inputs(column, rows) if parents else np.zeros((len(y), 1))
+            levels = len(self.schema_.levels(column))
+            self._models[column], name = choose_classifier(x, y, w, levels, self.seed, brief=brief)
+        elif parents:
+            x = self._inputs(column, rows)
+            model, residual, name = choose_regressor(x, y, w, self.seed, brief=brief)
+            self._models[column], self._residuals[column] = model, _even(residual, w)
+        else:
+            self._residuals[column], name = _even(y, w), "as observed"
+        return name
 
     def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> AdditiveNoise:
         result = copy.copy(self)
@@ -138,13 +149,7 @@ class AdditiveNoise(ColumnwiseEngine):
     def _value_of(
         self, columns: list[str], u: dict[str, np.ndarray], x: Columns
     ) -> dict[str, np.ndarray]:
-        result = {}
-        for column in columns:
-            value = self._mean(column, x) + u[column]
-            if self.schema_.kind(column) == "count":
-                value = np.maximum(np.rint(value), 0.0)
-            result[column] = value
-        return result
+        return {c: self._counted(c, self._mean(c, x) + u[c]) for c in columns}
 
     def _log_levels(self, columns: list[str], x: Columns, n: int) -> dict[str, np.ndarray]:
         result = {}

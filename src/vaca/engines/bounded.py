@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from vaca.errors import VacaError
 
-#: Starting weights and masks come on top of the weights that are stored: so many times as much.
+#: Starting weights and masks come on top of the stored weights: this many times as much.
 TIMES = 50
 #: For small models, whose networks hold more than their weights.
 SPARE_NUMBERS, SPARE_CALLS = 5_000_000, 20_000

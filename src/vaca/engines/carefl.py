@@ -27,7 +27,8 @@ from vaca.engines.parameters import TrainingParameters
 from vaca.engines.train_config import TrainConfig, fingerprint, patience_in_epochs
 from vaca.engines.training import train
 from vaca.graph.dag import CausalGraph
-from vaca.model.causal_model import Noise
+from vaca.model.primitives import Noise
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns
 
 __all__ = ["CAREFL"]
@@ -224,7 +225,7 @@ class CAREFL(Engine, TrainingParameters):
         Returns the columns, and the standardised rows (n, d) that go into each layer and out of the
         last one.
         """
-        n = len(next(iter(u.values())))
+        n = row_count(u)
         cells = self._cells()
         stages = [
             torch.zeros(n, len(cells), dtype=torch.float64, device=self.device)

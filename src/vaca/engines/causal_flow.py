@@ -30,6 +30,7 @@ from vaca.engines.nn.flow_network import Head, Mechanisms
 from vaca.engines.parameters import TrainingParameters
 from vaca.engines.train_config import TrainConfig, fingerprint, patience_in_epochs
 from vaca.engines.training import train
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns
 
 __all__ = ["CausalFlow"]
@@ -287,7 +288,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
 
     def _tensor(self, x: Columns) -> Tensor:
         """Standardised rows (n, d)."""
-        values = np.empty((len(next(iter(x.values()))), len(self._names)))
+        values = np.empty((row_count(x), len(self._names)))
         for j, column in enumerate(self._names):
             values[:, j] = (x[column] - self._mean[j]) / self._unit[j]
         return torch.from_numpy(values)

@@ -18,7 +18,9 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from vaca.engines.engine import Engine, kept_places
-from vaca.model.causal_model import Noise
+from vaca.engines.walls import keep_within
+from vaca.model.primitives import Noise
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns
 
 __all__ = ["ColumnwiseEngine", "gumbel_noise", "threshold_noise"]
@@ -138,7 +140,7 @@ class ColumnwiseEngine(Engine, abc.ABC):
     def _abducted(self, x: Columns, rng: np.random.Generator | None, columns: list[str]) -> Noise:
         """Noise of the given columns, and the factual values of all."""
         columns = [c for c in columns if c not in self._observed]
-        n = len(next(iter(x.values())))
+        n = row_count(x)
         numeric = [c for c in columns if not self._discrete(c)]
         discrete = [c for c in columns if self._discrete(c)]
         u: Noise = {}
@@ -156,7 +158,7 @@ class ColumnwiseEngine(Engine, abc.ABC):
 
     def simulate(self, u: Noise, do: Columns) -> Columns:
         """Run the mechanisms in causal order; blocks without causes are as they were drawn."""
-        n = len(next(iter(u.values())))
+        n = row_count(u)
         do = {c: u[f"noise/{c}"] for c in self._observed} | do
         x: Columns = {column: np.asarray(values) for column, values in do.items()}
         for layer in self._layers:
@@ -168,7 +170,8 @@ class ColumnwiseEngine(Engine, abc.ABC):
             fresh: Columns = {}
             if numeric:
                 given = {c: u[f"noise/{c}"] for c in numeric}
-                fresh.update(self._value_of(numeric, given, x))
+                for column, values in self._value_of(numeric, given, x).items():
+                    fresh[column] = keep_within(values, self.schema_[column])
             if discrete:
                 for column, log_p in self._log_levels(discrete, x, n).items():
                     noise = u[f"noise/{column}"]
@@ -184,6 +187,10 @@ class ColumnwiseEngine(Engine, abc.ABC):
                 else:
                     x[column] = fresh[column]
         return {column: x[column] for column in self._parents}
+
+    def _counted(self, column: str, value: np.ndarray) -> np.ndarray:
+        """Whole numbers of at least 0 in a column of counts."""
+        return np.maximum(np.rint(value), 0.0) if self.schema_.kind(column) == "count" else value
 
     def _unchanged(self, column: str, u: Noise, x: Columns) -> np.ndarray:
         """Rows (n,) whose parents of ``column`` have their factual values."""

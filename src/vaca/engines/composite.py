@@ -11,10 +11,8 @@ change with the parents, and scales, by their log-density on held-out rows.
 from __future__ import annotations
 
 import copy
-import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,20 +23,17 @@ from vaca.engines.columnwise import ColumnwiseEngine
 from vaca.engines.engine import KEPT_ROWS
 from vaca.engines.fit_input import FitInput
 from vaca.engines.forecast import Forecast
-from vaca.engines.mechanisms.choosing import (
-    Inputs,
-    Trial,
-    choose_hurdle,
-    choose_levels,
-    choose_numeric,
-    make_folds,
-)
+from vaca.engines.mechanisms.choosing import choose_hurdle, choose_numeric
+from vaca.engines.mechanisms.choosing_levels import choose_levels
 from vaca.engines.mechanisms.hurdle import Hurdle, edge_of
 from vaca.engines.mechanisms.levels import Levels
 from vaca.engines.mechanisms.numeric import Numeric
 from vaca.engines.mechanisms.roots import Root, Together
+from vaca.engines.mechanisms.trials import Inputs, Trial, make_folds
 from vaca.errors import VacaError, did_you_mean
 from vaca.model.workers import each
+from vaca.table.columns import row_count, take_rows
+from vaca.table.progress import progress_bar
 from vaca.table.schema import Columns, as_frame
 
 __all__ = ["FAMILIES", "Composite"]
@@ -73,7 +68,7 @@ class Composite(ColumnwiseEngine):
         own), "flow" (a network, for columns whose noise changes its shape with the causes). By
         default all.
     max_rows : int
-        Of more rows than this, so many are drawn to choose and fit mechanisms.
+        Rows to choose and fit mechanisms with; of a longer table, this many are drawn.
     time_budget : float, optional
         Seconds. Columns that are reached after half of it choose between lines and curves only.
 
@@ -95,7 +90,7 @@ class Composite(ColumnwiseEngine):
     {'x1': 'as observed', 'x2': 'linear', 'x3': 'linear'}
     """
 
-    revision = 3
+    revision = 4
     columns_: pd.DataFrame = field(init=False)
     leaderboard_: pd.DataFrame = field(init=False)
 
@@ -114,7 +109,7 @@ class Composite(ColumnwiseEngine):
         n = self.n_rows_ = len(w)
         if n > self.max_rows:
             keep = np.random.default_rng([self.seed, 5]).permutation(n)[: self.max_rows]
-            rows, w = {c: v[keep] for c, v in rows.items()}, w[keep]
+            rows, w = take_rows(rows, keep), w[keep]
         self._mechanisms: dict[str, Mechanism] = {}
         self._block_weights = None
         boards = []
@@ -123,12 +118,12 @@ class Composite(ColumnwiseEngine):
         half = None if self.time_budget is None else time.time() + 0.5 * self.time_budget
         shared = (bare, rows, w, frozenset(families), half)
         columns = list(self._parents)
-        with _bar(len(columns), given.progress) as show:
+        with progress_bar("fit", len(columns), unit="columns", wanted=given.progress) as bar:
             chosen = each(_choose_column, shared, columns, **self._where)
             advice = "a time_budget, or jobs= or cluster= to share columns out, would shorten it"
             watch = Forecast("Composite", len(columns), advice)
             for done, column in enumerate(columns):
-                show(column)
+                bar.begin(column)
                 if given.progress is not False and self.time_budget is None:
                     watch.tell(done)
                 self._mechanisms[column], board = next(chosen)
@@ -168,7 +163,7 @@ class Composite(ColumnwiseEngine):
 
     def _inputs(self, column: str, x: Columns, n: int = 0) -> tuple[np.ndarray, list[int]]:
         """Parents of a column as numbers (n, features), and which parent each belongs to."""
-        parts, groups = [np.zeros((len(next(iter(x.values()))) if x else n, 0))], []
+        parts, groups = [np.zeros((row_count(x) if x else n, 0))], []
         for number, parent in enumerate(self._parents[column]):
             values, levels = x[parent], len(self.schema_.levels(parent))
             if levels > 2:
@@ -187,7 +182,7 @@ class Composite(ColumnwiseEngine):
         result._weigh_blocks(weights)
         if n > self.max_rows:
             keep = np.random.default_rng([self.seed, 5]).permutation(n)[: self.max_rows]
-            train, weights = {c: v[keep] for c, v in train.items()}, weights[keep]
+            train, weights = take_rows(train, keep), weights[keep]
         for column, mechanism in self._mechanisms.items():
             x, _ = self._inputs(column, train)
             rng = np.random.default_rng([seed, 6])
@@ -217,9 +212,7 @@ class Composite(ColumnwiseEngine):
         for column in columns:
             inputs, _ = self._inputs(column, x, len(u[column]))
             value = self._mechanisms[column].value(inputs, u[column])  # type: ignore[union-attr]
-            if self.schema_.kind(column) == "count":
-                value = np.maximum(np.rint(value), 0.0)
-            result[column] = value
+            result[column] = self._counted(column, value)
         return result
 
     def _log_levels(self, columns: list[str], x: Columns, n: int) -> dict[str, np.ndarray]:
@@ -316,25 +309,3 @@ def _board(column: str, tried: list[Trial]) -> pd.DataFrame:
         for t in sorted(tried, key=lambda t: -t.score)
     ]
     return pd.DataFrame(rows)
-
-
-@contextmanager
-def _bar(total: int, progress: bool | None) -> Iterator[Any]:
-    """A progress bar on a terminal, for work that takes more than a moment."""
-    if progress is False or not sys.stderr.isatty():
-        yield lambda name: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    started = time.perf_counter()
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("fit", total=total, visible=False)
-        done = [0]
-
-        def show(name: str) -> None:
-            late = time.perf_counter() - started > 2.0
-            bar.update(task, description=f"fit: {name}", completed=done[0], visible=late)
-            done[0] += 1
-
-        yield show

@@ -13,28 +13,32 @@ import numpy as np
 import pandas as pd
 from sklearn.base import BaseEstimator
 
-from vaca.engines.fit_input import FitInput
+from vaca.engines.fit_input import (
+    MIN_ROWS,
+    FitInput,
+    check_refits,
+    check_weights,
+    choose_schema,
+    complete,
+    split_rows,
+)
 from vaca.engines.missing import check_missing, drop_gaps, gaps_of
 from vaca.engines.parameters import EngineParameters, check_parameters
-from vaca.errors import NotFittedError, SchemaError, VacaError
+from vaca.errors import NotFittedError, SchemaError, VacaError, shorten
 from vaca.graph.dag import CausalGraph
 from vaca.model.answers import Effect
 from vaca.model.arguments import check_count
 from vaca.model.causal_model import CausalModel
-from vaca.model.effects import EXTRAPOLATED
 from vaca.model.intervention import Intervention
-from vaca.model.support import Comparable, Overlap
+from vaca.model.support import Overlap
 from vaca.model.workers import each
-from vaca.table.column import LARGEST
+from vaca.table.columns import join_rows, row_count, take_rows
+from vaca.table.progress import progress_bar
 from vaca.table.schema import Columns, Schema, as_frame
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Fewer rows than this teach a model nothing.
-MIN_ROWS = 10
-#: The share of rows held out for early stopping when no validation table is given.
-VALIDATION_SHARE = 0.15
 #: Rows that a model keeps of its table.
 KEPT_ROWS = 20_000
 
@@ -55,8 +59,8 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
     n_rows_ : int
         Training rows.
     rows_ : dict of array
-        The rows of the table, encoded; of a table with more than `KEPT_ROWS`, so many by chance.
-        What asks about the data behind an answer looks here.
+        The rows of the table, encoded; a random sample of `KEPT_ROWS` if there are more. Whatever
+        needs the data behind an answer looks here.
     weights_ : array or None
         The weight of each of those rows, if weights were given.
     refits_ : sequence of Engine
@@ -105,15 +109,15 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         weights : array or Series, optional
             One number of at least 0 for each row of `data`: how many rows it stands for.
         refits : int
-            So many more fits, each started from this one and fitted under random weights of the
-            rows (a Bayesian bootstrap). With them, answers have intervals that cover the fit.
+            How many more fits to make, each started from this one, under random weights of the rows
+            (a Bayesian bootstrap). With them, answers have intervals that cover the fit.
         jobs : int
             Local processes among which columns and refits are divided, by engines that can.
         cluster : str, optional
             Address of a Dask scheduler, such as "tcp://10.0.0.1:8786", to whose workers columns
             and refits go instead. The answers are the same.
         progress : bool, optional
-            Show a progress bar; by default only on a terminal.
+            False for no progress bar; by default there is one on a terminal.
         checkpoint : path, optional
             A file kept during training, from which a killed fit goes on when called again.
 
@@ -132,7 +136,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
             raise SchemaError(
                 f"the table has {len(frame)} row(s); at least {MIN_ROWS} are needed to learn from"
             )
-        refits = _check_refits(refits)
+        refits = check_refits(refits)
         if refits and type(self)._refit is Engine._refit:
             self._refit({}, np.zeros(0), 0)  # says that there are none, before the long fit
         if weights is not None and not self._weighs:
@@ -140,38 +144,41 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
                 f"{type(self).__name__} cannot use weights; leave them out, or take "
                 "another engine, such as Composite"
             )
-        given = _check_weights(weights, frame)
+        given = check_weights(weights, frame)
         if check_missing(self.missing) == "drop":
-            complete = drop_gaps(frame, self.graph.all_columns)
-            frame, given = frame[complete], None if given is None else given[complete]
+            full = drop_gaps(frame, self.graph.all_columns)
+            frame, given = frame[full], None if given is None else given[full]
             edges = edges.dropna(subset=[c for c in self.graph.all_columns if c in edges])
-            validation = None if validation is None else _complete(validation, self.graph)
-        schema = self._choose_schema(frame if edges.empty else pd.concat([frame, edges]))
+            validation = None if validation is None else complete(validation, self.graph)
         model_gaps = self.missing == "model"
+        known = frame if edges.empty else pd.concat([frame, edges])
+        schema = choose_schema(self.schema, known, self.graph, model_gaps)
         whole = schema.encode(frame, missing=model_gaps)
         filler = None
         if gaps_of(whole, schema):
             filler = self._filler(schema)
             whole = filler.learn(whole, given)
         overlap = Overlap.of(whole, self.graph, schema)
-        keep, out = _split(len(frame), self.seed)
+        keep, out = split_rows(len(frame), self.seed)
         if validation is None:
-            train, held_out = _take(whole, keep), _take(whole, out)
+            train, held_out = take_rows(whole, keep), take_rows(whole, out)
             pair = None if given is None else (given[keep], given[out])
         else:
             train, held_out = whole, schema.encode(validation, missing=model_gaps)
             if gaps_of(held_out, schema):
                 filler = filler or self._filler(schema).remember(whole, given)
                 held_out = filler.fill(held_out, np.random.default_rng([self.seed, 15]))
-            whole = {c: np.concatenate([whole[c], held_out[c]]) for c in whole}
+            whole = join_rows([whole, held_out])
             if given is None:
                 pair = None
             else:
-                pair = (given, np.ones(_length(held_out)))
+                pair = (given, np.ones(row_count(held_out)))
                 given = np.concatenate(pair)
+        if cluster is not None and not isinstance(cluster, str):
+            raise VacaError(f"cluster is the address of a Dask scheduler; got {shorten(cluster)}")
         self._where = {"jobs": check_count("jobs", jobs), "cluster": cluster}
         self.schema_, self.overlap_ = schema, overlap
-        self.n_rows_ = _length(train)
+        self.n_rows_ = row_count(train)
         self.history_ = pd.DataFrame()
         self.refits_ = ()
         self._known: dict[str, Any] = {}
@@ -191,17 +198,17 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         if not isinstance(data, (str, Path)):
             frame = as_frame(data)
             return frame, frame.iloc[:0]
-        from vaca.table.drawing import draw_rows, reading_bar
+        from vaca.table.drawing import draw_rows
 
         if weights is not None:
             raise VacaError("weights are one number for each row of a DataFrame; read the table")
-        with reading_bar(None, progress) as advance:
+        with progress_bar("reading", unit="rows", wanted=progress) as bar:
             drawn = draw_rows(
                 data,
                 self._rows_wanted(),
                 columns=self.graph.all_columns,
                 seed=self.seed,
-                progress=advance,
+                progress=bar.advance,
             )
         return drawn.frame, drawn.edges
 
@@ -210,9 +217,9 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         return 10 * KEPT_ROWS
 
     def _keep_rows(self, rows: Columns, weights: np.ndarray | None) -> None:
-        kept = kept_places(_length(rows), self.seed)
-        if len(kept) < _length(rows):
-            rows, weights = _take(rows, kept), None if weights is None else weights[kept]
+        kept = kept_places(row_count(rows), self.seed)
+        if len(kept) < row_count(rows):
+            rows, weights = take_rows(rows, kept), None if weights is None else weights[kept]
         self.rows_, self.weights_ = rows, weights
 
     def _refits(
@@ -238,20 +245,6 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
             f"{type(self).__name__} has no quick refits: fit it with refits=0, or fit several in "
             f'an ensemble, vaca.Ensemble(graph, "{type(self).__name__}")'
         )
-
-    def _choose_schema(self, frame: pd.DataFrame) -> Schema:
-        gaps = self.missing == "model"
-        if isinstance(self.schema, Schema):
-            missing = [c for c in self.graph.all_columns if c not in self.schema]
-            if missing:
-                raise SchemaError(f"the schema lacks the column {missing[0]!r} of the graph")
-            extra = [c for c in self.schema if c not in self.graph.all_columns]
-            if extra:
-                raise SchemaError(f"the schema names {extra[0]!r}, which the graph does not")
-            # Ranges and dtypes come from the data; kinds and levels from the user.
-            kinds = {name: self.schema[name] for name in self.schema}
-            return _with_ranges(Schema.infer(frame, self.graph, kinds, missing=gaps), frame)
-        return _with_ranges(Schema.infer(frame, self.graph, self.schema, missing=gaps), frame)
 
     def save(self, path: str | Path, overwrite: bool = True) -> None:
         """Write the fitted model to a folder of JSON and safetensors; `vaca.load` reads it."""
@@ -290,65 +283,22 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
     ) -> tuple[pd.DataFrame, np.ndarray | None, np.ndarray | None]:
         if not self.rows_:  # saved before rows were kept
             return super()._population(n, seed)
-        places = np.arange(_length(self.rows_))
+        places = np.arange(row_count(self.rows_))
         rows = self.schema_.decode(self.rows_, index=pd.RangeIndex(len(places)))
         return rows, self.weights_, places
 
     def _extrapolated(
         self, treatment: Mapping[str, Any], control: Mapping[str, Any], rows: pd.DataFrame | None
     ) -> np.ndarray | None:
-        if not self.rows_:
-            return None
-        x = self.rows_ if rows is None else self._filled(self._encode(rows), None)
-        n = _length(x)
-        found = np.zeros(n, dtype=bool)
-        for do in (treatment, control):
-            intervention = self._parse(do)
-            for value in (p for parts in intervention.parts.values() for p in parts.values()):
-                if rows is None and (callable(value) or pd.api.types.is_list_like(value)):
-                    return None  # of rows that are drawn, not of those in the data
-            index = None if rows is None else rows.index
-            intervention = intervention.encode_rows(n, index)
-            intervention = intervention.draw_random(n, np.random.default_rng(0))
-            asked = {**x, **intervention.resolve(lambda done: {**x, **done})}
-            found |= self._beyond(x, asked, intervention)
-        return found
+        from vaca.engines.evidence import extrapolated
 
-    def _beyond(self, x: Columns, asked: Columns, intervention: Intervention) -> np.ndarray:
-        """Rows `asked` that nothing in the data is like, though the rows `x` were."""
-        found = self.overlap_.beyond(asked, self.graph, intervention.nodes)
-        for node in intervention.nodes:
-            causes = [c for p in self.graph.parents(node) for c in self.graph.columns(p)]
-            for column in self.graph.columns(node):
-                spec, values = self.schema_[column], asked[column]
-                if not spec.discrete and spec.low is not None and spec.high is not None:
-                    found |= (values < spec.low) | (values > spec.high)
-                elif spec.discrete and causes:
-                    likely = Comparable(self.rows_, column, causes, self.schema_, self.weights_)
-                    for level in np.unique(values):
-                        moved = (values == level) & (x[column] != level)
-                        found |= moved & likely.lacking(asked, int(level))
-        return found
+        return extrapolated(self, treatment, control, rows) if self.rows_ else None
 
     def _answerable(self, effect: Effect) -> dict[str, Any] | None:
-        """Whom the data can answer the question of an effect for, if not for all."""
-        if effect.among is not None or not self.rows_:
-            return None
-        rows, _, _ = self._population(0, 0)
-        best: tuple[int, dict[str, Any]] | None = None
-        for do in (effect.treatment, effect.control):
-            for name, value in do.items():
-                if name not in self.schema_ or not self.schema_[name].discrete:
-                    continue
-                if pd.api.types.is_list_like(value) or callable(value) or hasattr(value, "rvs"):
-                    continue
-                part = rows[self.rows_[name] == self.schema_.encode_value(name, value)]
-                if len(part) < MIN_ROWS or (best is not None and len(part) <= best[0]):
-                    continue
-                far = self._extrapolated(effect.treatment, effect.control, part)
-                if far is not None and far.mean() < EXTRAPOLATED:
-                    best = len(part), {name: value}
-        return None if best is None else best[1]
+        """A group for which the data can answer an effect's question, if not for everyone."""
+        from vaca.engines.evidence import answerable
+
+        return answerable(self, effect) if self.rows_ else None
 
     # ------------------------------------------------------------------ for subclasses
 
@@ -390,30 +340,10 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-def _with_ranges(schema: Schema, frame: pd.DataFrame) -> Schema:
-    """The schema with the observed range of columns that the user described without one."""
-    from dataclasses import replace
-
-    columns = {}
-    for name, column in schema.items():
-        if not column.discrete and column.low is None:
-            values = column.encode(name, frame[name].dropna())
-            column = replace(column, low=float(values.min()), high=float(values.max()))
-        if column.low is not None and column.high is not None:
-            width = column.high - column.low
-            if 0 < width < 1 / LARGEST:
-                raise SchemaError(
-                    f"column {name!r}: its values, {width:g} apart at most, are too close to "
-                    "compute with; use another unit"
-                )
-        columns[name] = column
-    return Schema(columns)
-
-
 def _one_refit(shared: tuple[Engine, Columns, np.ndarray | None, Any], k: int) -> Engine:
     """Refit number `k`, under weights of its own."""
     engine, rows, given, filler = shared
-    weights = np.random.default_rng([engine.seed, k, 4]).standard_exponential(_length(rows))
+    weights = np.random.default_rng([engine.seed, k, 4]).standard_exponential(row_count(rows))
     weights = weights if given is None else weights * given
     weights = weights / weights.mean()
     if filler is not None:
@@ -421,60 +351,8 @@ def _one_refit(shared: tuple[Engine, Columns, np.ndarray | None, Any], k: int) -
     return engine._refit(rows, weights, engine.seed + 1 + k)
 
 
-def _complete(validation: Any, graph: CausalGraph) -> pd.DataFrame:
-    frame = as_frame(validation)
-    return frame.dropna(subset=[c for c in graph.all_columns if c in frame.columns])
-
-
 def kept_places(n: int, seed: int) -> np.ndarray:
-    """Which of n rows a model keeps: all, or `KEPT_ROWS` by chance, in their order."""
+    """Which of n rows a model keeps: all, or a random `KEPT_ROWS`, in their order."""
     if n <= KEPT_ROWS:
         return np.arange(n)
     return np.sort(np.random.default_rng([seed, 3]).permutation(n)[:KEPT_ROWS])
-
-
-def _check_refits(refits: int) -> int:
-    refits = check_count("refits", refits, 0, 10_000)
-    if refits == 1:
-        raise VacaError("one refit has no spread: refits is 0, or at least 2 (8 is usual)")
-    return refits
-
-
-def _check_weights(weights: Any, frame: pd.DataFrame) -> np.ndarray | None:
-    """The weights of the rows with the mean 1."""
-    if weights is None:
-        return None
-    if isinstance(weights, pd.Series) and not weights.index.equals(frame.index):
-        raise VacaError("weights is a Series with another index than the table; align them first")
-    try:
-        found = np.asarray(weights, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise VacaError("weights has to be one number for each row of the table") from None
-    if found.shape != (len(frame),):
-        raise VacaError(f"weights has the shape {found.shape}; the table has {len(frame)} rows")
-    wrong = np.flatnonzero(~np.isfinite(found) | (found < 0))
-    if len(wrong):
-        raise VacaError(
-            f"weights are numbers of at least 0; row {wrong[0]} has {found[wrong[0]]:g}"
-        )
-    if np.count_nonzero(found) < MIN_ROWS:
-        raise VacaError(
-            f"only {np.count_nonzero(found)} rows have a weight above 0; at least "
-            f"{MIN_ROWS} are needed to learn from"
-        )
-    return found / found.mean()
-
-
-def _length(columns: Columns) -> int:
-    return len(next(iter(columns.values())))
-
-
-def _take(columns: Columns, rows: np.ndarray) -> Columns:
-    return {name: values[rows] for name, values in columns.items()}
-
-
-def _split(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Which rows to train on, and which to hold out."""
-    order = np.random.default_rng([seed, 1]).permutation(n)
-    held_out = max(1, round(VALIDATION_SHARE * n))
-    return order[held_out:], order[:held_out]

@@ -23,7 +23,10 @@ from vaca.engines.processes import Task, fit_all
 from vaca.engines.registry import engine_class, engine_names
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
-from vaca.model.causal_model import CausalModel, Noise, interleave
+from vaca.model.causal_model import CausalModel
+from vaca.model.primitives import Noise, interleave
+from vaca.table.columns import row_count, take_rows
+from vaca.table.progress import progress_bar
 from vaca.table.schema import Column, Columns, Kind, Schema
 
 __all__ = ["Ensemble"]
@@ -151,11 +154,11 @@ class Ensemble(Engine):
             tasks.append(
                 (member, rows, given.validation, _own_checkpoint(given.checkpoint, k), own)
             )
-        with _progress(given.progress, self.members) as advance:
+        with progress_bar("fitting", self.members, unit="members", wanted=given.progress) as bar:
             fitted: list[Engine | None] = [None] * self.members
             for k, member in fit_all(tasks, jobs, self._where.get("cluster")):
                 fitted[k] = member
-                advance()
+                bar.advance()
         self.members_ = [member for member in fitted if member is not None]
         self.history_ = _histories(self.members_)
 
@@ -193,11 +196,11 @@ class Ensemble(Engine):
         """
         if not self.bootstrap:
             return train, given
-        sizes = (len(next(iter(train.values()))), len(next(iter(validation.values()))))
+        sizes = (row_count(train), row_count(validation))
         rng = np.random.default_rng([self.seed, k, 2])
         if not member._weighs:  # and does not cross-validate either
             take = rng.integers(sizes[0], size=sizes[0])
-            return {name: values[take] for name, values in train.items()}, given
+            return take_rows(train, take), given
         drawn = [rng.standard_exponential(n) for n in sizes]
         own = drawn if given is None else [w * g for w, g in zip(drawn, given, strict=True)]
         mean = np.concatenate(own).mean()
@@ -225,9 +228,9 @@ class Ensemble(Engine):
                 for k, member in enumerate(self.members_)
                 for key, values in member.abduct(x, None).items()
             }
-        turn = np.arange(len(next(iter(x.values())))) % len(self.members_)
+        turn = np.arange(row_count(x)) % len(self.members_)
         parts = [
-            member.abduct({c: v[turn == k] for c, v in x.items()}, rng)
+            member.abduct(take_rows(x, turn == k), rng)
             for k, member in enumerate(self.members_[: len(turn)])
         ]
         return {self._turn: turn, **interleave(parts, turn)}
@@ -240,8 +243,8 @@ class Ensemble(Engine):
             present, place = np.unique(turn, return_inverse=True)
             parts = [
                 self.members_[k].simulate(
-                    {key: v[turn == k] for key, v in rest.items()},
-                    {c: v[turn == k] for c, v in do.items()},
+                    take_rows(rest, turn == k),
+                    take_rows(do, turn == k),
                 )
                 for k in map(int, present)
             ]
@@ -313,34 +316,3 @@ def _own_checkpoint(checkpoint: str | Path | None, k: int) -> str | None:
         return None
     path = Path(checkpoint)
     return str(path.with_name(f"{path.stem}-{k}{path.suffix}"))
-
-
-class _progress:
-    """A bar that counts members, on a terminal or when asked for."""
-
-    def __init__(self, wanted: bool | None, total: int) -> None:
-        import sys
-
-        self.shown = sys.stderr.isatty() if wanted is None else wanted
-        self.total = total
-
-    def __enter__(self) -> Any:
-        if not self.shown:
-            return lambda: None
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
-
-        self.bar = Progress(
-            "fitting members",
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-        )
-        self.bar.start()
-        task = self.bar.add_task("", total=self.total)
-        return lambda: self.bar.advance(task)
-
-    def __exit__(self, *_: object) -> None:
-        if self.shown:
-            self.bar.stop()

@@ -14,10 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from vaca.engines.mechanisms.choosing import Inputs, choose_levels, choose_numeric, make_folds
+from vaca.engines.mechanisms.choosing import choose_numeric
+from vaca.engines.mechanisms.choosing_levels import choose_levels
+from vaca.engines.mechanisms.trials import Inputs, make_folds
 from vaca.engines.missing import gaps_of
 from vaca.errors import SchemaError
 from vaca.graph.dag import CausalGraph
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns, Schema
 
 __all__ = ["Filler"]
@@ -30,7 +33,7 @@ ROUNDS_AGAIN = 3
 ROWS = 5000
 #: Mechanisms that compete in the second turn.
 FAMILIES = frozenset({"curves", "products", "spread", "scales"})
-#: Of a column with more levels, only so many of the commonest tell something about another.
+#: Of a column with more levels, only this many of the commonest tell something about another.
 LEVELS = 20
 #: A number that this share of the rows holds is a value of its own (no income): it stays one.
 ATOM = 0.05
@@ -93,7 +96,7 @@ class Filler:
         `rows` are those of `learn`, and perhaps others after them, which stay as they are.
         """
         rng = np.random.default_rng([seed, 9])
-        n = len(next(iter(self._rows.values())))
+        n = row_count(self._rows)
         x = {c: v[:n].copy() if c in self._gaps else v[:n] for c, v in rows.items()}
         for turn in range(ROUNDS_AGAIN):
             for column, gap in self._gaps.items():
@@ -156,7 +159,7 @@ class Filler:
         return known[~self._gaps[name]] if name in self._gaps else known
 
     def _seen(self, column: str, x: Columns) -> np.ndarray:
-        """Rows to learn a column from: those in which it was seen, or so many of them."""
+        """Rows to learn a column from: those in which it was seen, or a sample of them."""
         gap = self._gaps.get(column)
         rows = np.arange(len(x[column])) if gap is None else np.flatnonzero(~gap)
         if len(rows) > ROWS:

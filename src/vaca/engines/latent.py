@@ -23,7 +23,8 @@ from vaca.engines.parameters import TrainingParameters
 from vaca.engines.train_config import TrainConfig, fingerprint, patience_in_epochs
 from vaca.engines.training import train as train_network
 from vaca.errors import VacaError
-from vaca.model.causal_model import CHUNK, Noise
+from vaca.model.primitives import CHUNK, Noise
+from vaca.table.columns import take_rows
 from vaca.table.schema import Columns, as_frame
 
 #: Of a refit: enough steps for the answers to move as far as other rows would move them.
@@ -332,9 +333,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
 
     def _pieces(self, frame: pd.DataFrame) -> list[Columns]:
         x = self.schema_.encode(frame)
-        return [
-            {c: v[a : a + CHUNK] for c, v in x.items()} for a in range(0, max(len(frame), 1), CHUNK)
-        ]
+        return [take_rows(x, slice(a, a + CHUNK)) for a in range(0, max(len(frame), 1), CHUNK)]
 
 
 def _bound(net: Network, x: Tensor, k: int, generator: torch.Generator) -> Tensor:

@@ -11,6 +11,7 @@ from torch import Tensor
 
 from vaca.engines.nn.likelihoods import Discrete
 from vaca.graph.dag import CausalGraph
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns, Schema
 
 #: Uniform noise is kept this far from 0 and 1, where its logarithm ends.
@@ -46,8 +47,10 @@ class Layout:
             numeric = schema.kind(name) in ("continuous", "count")
             centre = float(x[name].mean()) if numeric else 0.0
             sd = float(x[name].std()) if numeric else 1.0
-            # A constant column: a unit so small that samples of it stay where it is.
-            least = 1e-6 * max(1.0, abs(centre))
+            # A constant column: a unit so small that samples of it stay where it is. One of small
+            # numbers is none.
+            constant = numeric and sd <= 1e-12 * float(np.abs(x[name]).max())
+            least = 1e-6 * (max(1.0, abs(centre)) if constant else abs(centre))
             mean.append(centre)
             scale.append(max(sd, least if schema.kind(name) == "continuous" else 0.5))
             top.append(4.0 * float(x[name].max()) + 100.0 if schema.kind(name) == "count" else 0.0)
@@ -99,7 +102,7 @@ class Layout:
 
     def tensor(self, x: Mapping[str, np.ndarray]) -> np.ndarray:
         """Encoded columns as an array of shape (columns, rows)."""
-        rows = len(next(iter(x.values())))
+        rows = row_count(x)
         out = np.empty((len(self.names), rows))
         for i, name in enumerate(self.names):
             out[i] = x[name]
@@ -152,7 +155,7 @@ class Layout:
 
     def pack(self, u: Mapping[str, np.ndarray], device: torch.device) -> dict[str, Tensor]:
         """The noise of `column_noise` as tensors: eps, logistic, shift and gumbel."""
-        rows = len(next(iter(u.values())))
+        rows = row_count(u)
         out = {k: np.zeros((len(self.names), rows)) for k in ("eps", "logistic", "shift")}
         categories = [n for n in self.names if self.schema.kind(n) == "categorical"]
         most = max((len(self.schema.levels(n)) for n in categories), default=0)

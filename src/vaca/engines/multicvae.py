@@ -11,11 +11,11 @@ import torch
 from vaca.engines.latent import LatentEngine
 from vaca.engines.layout import Layout
 from vaca.engines.nn.conditional_network import ConditionalNetwork
-from vaca.engines.nn.value_network import depth_layers
 from vaca.engines.paper_settings import MULTICVAE_SETTINGS, paper_parameters
 from vaca.engines.train_config import plan_epochs
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
+from vaca.graph.paths import depth_layers
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 from vaca.errors import VacaError, shorten
 from vaca.graph.dag import CausalGraph
-from vaca.model.arguments import check_count, check_number, check_seed
+from vaca.model.arguments import check_count, check_names, check_number, check_seed
 from vaca.table.schema import Column, Kind, Schema
 
 #: Whole numbers: smallest and largest. A network beyond the largest was not meant.
@@ -121,6 +121,13 @@ def _check(name: str, value: Any, options: list[str]) -> None:
     if value is None and "None" in options:
         return
     known = {"int", "float", "bool", "str", "None", "Sequence[int]"}
+    if "Sequence[str]" in options:
+        check_names(name, value)
+        return
+    if "Mapping[str, Any]" in options:
+        if not isinstance(value, Mapping):
+            raise VacaError(f"{name} is a dict from name to value; got {shorten(value)}")
+        return
     literal = [option for option in options if option.startswith("Literal[")]
     if literal:
         values = ast.literal_eval(literal[0].removeprefix("Literal"))

@@ -22,7 +22,7 @@ from vaca.engines.parameters import check_parameters
 from vaca.engines.registry import ENGINES, engine_class
 from vaca.errors import NotFittedError, VacaError, shorten
 from vaca.graph.dag import CausalGraph
-from vaca.graph.parts import check_depth
+from vaca.graph.parts import check_depth, check_path
 from vaca.model.arguments import check_count, check_number
 from vaca.model.support import Overlap
 from vaca.table.atomic import recover, write_folder
@@ -51,7 +51,7 @@ def save(
     An existing folder is replaced only if it holds a saved model (or nothing) and `overwrite` is
     set; anything else there is left alone. `notes` are further text files for the folder, by name.
     """
-    path = Path(path)
+    path = check_path(path)
     recover(path)
     name = type(model).__name__
     if name not in ENGINES:
@@ -99,7 +99,7 @@ def load(path: str | Path) -> Engine:
     Whatever is in the folder, this gives a model or a `VacaError`, and runs nothing of it. What
     decides an answer is covered by a checksum.
     """
-    path = Path(path)
+    path = check_path(path)
     recover(path)
     if not path.exists():
         raise VacaError(f"{path}: no such folder")
@@ -109,6 +109,10 @@ def load(path: str | Path) -> Engine:
         _try_out(model)
     except VacaError as error:
         raise VacaError(f"{path}: damaged or not of this version: {error}") from None
+    except ImportError:
+        raise  # it says nothing about the model: a library of ours could not be loaded
+    except MemoryError:
+        raise VacaError(f"{path}: there is not enough memory to load it") from None
     except Exception as error:  # whatever wrong values lead to, deep inside an engine
         why = " ".join(f"{type(error).__name__}: {error}".split())
         raise VacaError(f"{path}: damaged or not of this version ({why[:300]})") from None

@@ -9,30 +9,18 @@ from __future__ import annotations
 
 import abc
 import warnings
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from scipy.special import log_softmax
 
-from vaca.errors import VacaError
+from vaca.engines.trees import Trees, unequal
 
-if TYPE_CHECKING:
-    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+__all__ = ["Corrected", "Polynomial", "Predictor", "Splines", "from_arrays", "to_arrays"]
 
-__all__ = ["Corrected", "Polynomial", "Splines", "Trees", "choose_classifier", "choose_regressor"]
-
-#: Polynomials with more terms than this are not tried.
-MAX_TERMS = 300
-#: Boosted classifiers grow trees for each level: beyond this many they are not tried.
-MAX_BOOSTED_LEVELS = 12
-FOLDS = 3
 #: Of a spline, at quantiles of its input.
 KNOTS = 8
-#: Of what a tree finds, this much is taken: in regression and in classification.
-RATE, LEVEL_RATE = 0.06, 0.08
 
 L = TypeVar("L", bound="_Linear")
 
@@ -163,139 +151,6 @@ class Splines(_Linear):
 
 
 @dataclass
-class Trees:
-    """Boosted trees as tables: for each node an input, a threshold, two successors and a value."""
-
-    start: np.ndarray  # (trees,) root of each tree in the tables
-    output: np.ndarray  # (trees,) the output a tree adds to
-    feature: np.ndarray
-    threshold: np.ndarray
-    left: np.ndarray
-    right: np.ndarray
-    value: np.ndarray
-    depth: np.ndarray  # (trees,)
-    bias: np.ndarray  # (outputs,)
-
-    def __post_init__(self) -> None:
-        # A file may say anything: a depth beyond the nodes would keep a question going for ever.
-        if len(self.depth) and not 0 <= self.depth.min() <= self.depth.max() <= len(self.left):
-            raise VacaError("a tree is deeper than it has nodes")
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        result = np.tile(self.bias, (len(x), 1))
-        for root, output, depth in zip(self.start, self.output, self.depth, strict=True):
-            result[:, output] += self.value[self._leaf(x, root, depth)]
-        return result
-
-    @classmethod
-    def regression(cls, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> Trees:
-        """Histogram gradient boosting."""
-        from sklearn.ensemble import HistGradientBoostingRegressor
-
-        model = HistGradientBoostingRegressor(
-            max_iter=150, learning_rate=RATE, max_leaf_nodes=16, early_stopping=False,
-            random_state=0,
-        ).fit(x, y, unequal(weights))  # fmt: skip
-        return cls._read(model, np.array([0]), 1)
-
-    @classmethod
-    def classification(
-        cls, x: np.ndarray, y: np.ndarray, levels: int, weights: np.ndarray | None = None
-    ) -> Trees:
-        """Histogram gradient boosting on the log-odds of the levels."""
-        from sklearn.ensemble import HistGradientBoostingClassifier
-
-        model = HistGradientBoostingClassifier(
-            max_iter=80, learning_rate=LEVEL_RATE, max_leaf_nodes=16, early_stopping=False,
-            random_state=0,
-        ).fit(x, y, unequal(weights))  # fmt: skip
-        return cls._read(model, model.classes_, levels)
-
-    def with_values(self, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> Trees:
-        """The same splits, with leaves that hold the means of weighted rows."""
-        value, bias = self.value.copy(), np.array([np.average(y, weights=w)])
-        left = y - bias
-        for root, depth in zip(self.start, self.depth, strict=True):
-            at = self._leaf(x, root, depth)
-            total = np.bincount(at, w, len(value))
-            mean = np.bincount(at, w * left, len(value)) / np.maximum(total, 1e-12)
-            value = np.where(total > 0, RATE * mean, value)
-            left = left - value[at]
-        return replace(self, value=value, bias=bias)
-
-    def with_level_values(self, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> Trees:
-        """The same splits, with leaves that hold Newton steps on the log-odds of weighted rows."""
-        levels, value, bias = len(self.bias), self.value.copy(), self.bias.copy()
-        pair = len(np.unique(self.output)) == 1  # two levels: one score is enough
-        share = np.bincount(y, w, levels) / w.sum()
-        known = np.flatnonzero(self.bias > -40.0)
-        if pair:
-            one = self.output[0]
-            bias[one] = np.log(max(share[one], 1e-9)) - np.log(max(1 - share[one], 1e-9))
-        else:
-            bias[known] = np.log(np.maximum(share[known], 1e-9))
-        score, first = np.tile(bias, (len(x), 1)), self.output[0]
-        p = np.empty_like(score)
-        for root, output, depth in zip(self.start, self.output, self.depth, strict=True):
-            if output == first:
-                p = np.exp(log_softmax(score, axis=1))
-            own = p[:, output]
-            at = self._leaf(x, root, depth)
-            steep = np.bincount(at, w * own * (1 - own), len(value))
-            slope = np.bincount(at, w * ((y == output) - own), len(value))
-            fresh = LEVEL_RATE * slope / np.maximum(steep, 1e-3)
-            value = np.where(np.bincount(at, w, len(value)) > 0, np.clip(fresh, -4, 4), value)
-            score[:, output] += value[at]
-        return replace(self, value=value, bias=bias)
-
-    def _leaf(self, x: np.ndarray, root: int, depth: int) -> np.ndarray:
-        """The leaf (n,) of every row in one tree."""
-        rows, at = np.arange(len(x)), np.full(len(x), root)
-        for _ in range(depth):  # leaves are their own successors
-            go_left = x[rows, self.feature[at]] <= self.threshold[at]
-            at = np.where(go_left, self.left[at], self.right[at])
-        return at
-
-    @classmethod
-    def _read(
-        cls,
-        model: HistGradientBoostingRegressor | HistGradientBoostingClassifier,
-        classes: np.ndarray,
-        levels: int,
-    ) -> Trees:
-        # scikit-learn has no public way to its boosted trees; tests compare with `predict`.
-        base = np.asarray(model._baseline_prediction, float).ravel()
-        pair = len(classes) == 2 and levels >= 2
-        outputs = np.array([classes[1]]) if pair else np.asarray(classes)
-        parts: dict[str, list[np.ndarray]] = {
-            k: [] for k in ("feature", "threshold", "left", "right", "value")
-        }
-        start, output, depth, size = [], [], [], 0
-        for trees in model._predictors:
-            for k, tree in enumerate(trees):
-                nodes = tree.nodes
-                leaf, own = nodes["is_leaf"].astype(bool), np.arange(len(nodes)) + size
-                parts["feature"].append(np.where(leaf, 0, nodes["feature_idx"]).astype(np.int64))
-                parts["threshold"].append(np.where(leaf, 0.0, nodes["num_threshold"]))
-                parts["left"].append(np.where(leaf, own, nodes["left"].astype(np.int64) + size))
-                parts["right"].append(np.where(leaf, own, nodes["right"].astype(np.int64) + size))
-                parts["value"].append(nodes["value"].astype(float))
-                start.append(size)
-                output.append(outputs[k])
-                depth.append(int(nodes["depth"].max()))
-                size += len(nodes)
-        bias = np.zeros(levels)
-        if levels >= 2:
-            bias[:] = -50.0  # a level that never occurred
-            bias[classes] = 0.0
-        bias[outputs] = base
-        return cls(
-            np.array(start), np.array(output), depth=np.array(depth), bias=bias,
-            **{k: np.concatenate(v) for k, v in parts.items()},
-        )  # fmt: skip
-
-
-@dataclass
 class Corrected:
     """Curves, and boosted trees for what they leave.
 
@@ -316,110 +171,6 @@ class Corrected:
 
 
 Predictor = Polynomial | Splines | Trees | Corrected
-Fit = Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]
-
-
-def _regressors(x: np.ndarray) -> dict[str, Fit]:
-    """Ways to fit a regressor to as many rows as these, simpler ones first."""
-    fits: dict[str, Fit] = {}
-    for degree in _degrees(x, 3):
-        fits[f"polynomial {degree}"] = lambda a, b, w, d=degree: Polynomial.blank(a, d).regress(
-            a, b, w
-        )
-    if len(x) >= 60:
-        fits["splines"] = lambda a, b, w: Splines.blank(a).regress(a, b, w)
-        fits["boosted trees"] = Trees.regression
-        fits["splines, then boosted trees"] = Corrected.regression
-    return fits
-
-
-def choose_regressor(
-    x: np.ndarray, y: np.ndarray, w: np.ndarray, seed: int
-) -> tuple[Predictor, np.ndarray, str]:
-    """The regressor with the lowest cross-validated squared error on weighted rows.
-
-    Returns
-    -------
-    predictor, residuals (n,) on rows that the predictor had not seen, name
-    """
-    fits = _regressors(x)
-    best: tuple[float, str, np.ndarray] | None = None
-    for name, fit in fits.items():
-        residual = _residuals(fit, x, y, w, seed)
-        score = float(np.average(residual**2, weights=w))
-        # Simpler ones come first: a later one has to be clearly better.
-        if best is None or score < 0.995 * best[0]:
-            best = (score, name, residual)
-    _, name, residual = best  # type: ignore[misc]  # there is always a polynomial of degree 1
-    return fits[name](x, y, w), residual, name
-
-
-def refit_regressor(
-    model: Predictor, name: str, x: np.ndarray, y: np.ndarray, w: np.ndarray, seed: int
-) -> tuple[Predictor, np.ndarray | None]:
-    """The same kind of regressor for other weights; trees keep their splits.
-
-    Its residuals are those on rows that it had not seen; None where trees have seen all rows.
-    """
-    if isinstance(model, Trees):
-        return model.with_values(x, y, w), None
-    if isinstance(model, Corrected):
-        curves = Splines.blank(x).regress(x, y, w)
-        return Corrected(curves, model.trees.with_values(x, y - curves(x)[:, 0], w)), None
-    fit = _regressors(x)[name]
-    return fit(x, y, w), _residuals(fit, x, y, w, seed)
-
-
-def _residuals(fit: Fit, x: np.ndarray, y: np.ndarray, w: np.ndarray, seed: int) -> np.ndarray:
-    residual = np.empty(len(x))
-    for keep, out in _folds(len(x), seed):
-        residual[out] = y[out] - fit(x[keep], y[keep], w[keep])(x[out])[:, 0]
-    return residual
-
-
-def _classifiers(x: np.ndarray, y: np.ndarray, levels: int) -> dict[str, Fit]:
-    """Ways to fit a classifier to as many rows as these, simpler ones first."""
-    fits: dict[str, Fit] = {"frequencies": lambda a, b, w: _frequencies(a, b, w, levels)}
-    if len(np.unique(y)) < 2 or not np.ptp(x, axis=0).any():  # nothing to tell, or to tell it from
-        return fits
-    for degree in _degrees(x, 2):
-        fits[f"polynomial {degree}"] = lambda a, b, w, d=degree: Polynomial.blank(a, d).classify(
-            a, b, levels, w
-        )
-    if len(x) >= 60:
-        fits["splines"] = lambda a, b, w: Splines.blank(a).classify(a, b, levels, w)
-    if levels <= MAX_BOOSTED_LEVELS and len(x) >= 60:
-        fits["boosted trees"] = lambda a, b, w: Trees.classification(a, b, levels, w)
-    return fits
-
-
-def choose_classifier(
-    x: np.ndarray, y: np.ndarray, w: np.ndarray, levels: int, seed: int
-) -> tuple[Predictor, str]:
-    """The classifier with the lowest cross-validated log-loss; scores are unnormalised logs."""
-    fits = _classifiers(x, y, levels)
-    best: tuple[float, str] | None = None
-    for name, fit in fits.items():
-        losses = np.empty(len(x))
-        for keep, out in _folds(len(x), seed):
-            one_class = len(np.unique(y[keep])) < 2
-            model = (fits["frequencies"] if one_class else fit)(x[keep], y[keep], w[keep])
-            log_p = log_softmax(model(x[out]), axis=1)
-            losses[out] = -np.maximum(log_p[np.arange(len(out)), y[out]], -20.0)
-        score = float(np.average(losses, weights=w))
-        if best is None or score < best[0] - 1e-3:
-            best = (score, name)
-    _, name = best  # type: ignore[misc]  # there are always the frequencies
-    return fits[name](x, y, w), name
-
-
-def refit_classifier(
-    model: Predictor, name: str, x: np.ndarray, y: np.ndarray, w: np.ndarray, levels: int
-) -> Predictor:
-    """The same kind of classifier for other weights; trees keep their splits."""
-    if isinstance(model, Trees):
-        return model.with_level_values(x, y, w)
-    return _classifiers(x, y, levels)[name](x, y, w)
 
 
 def to_arrays(model: Predictor) -> dict[str, np.ndarray]:
@@ -443,19 +194,6 @@ def from_arrays(arrays: dict[str, np.ndarray]) -> Predictor:
     return Trees(**arrays) if "threshold" in arrays else Polynomial(**arrays)
 
 
-def unequal(weights: np.ndarray | None) -> np.ndarray | None:
-    """Weights, unless they are all the same: bins are found much faster without."""
-    return weights if weights is not None and np.ptp(weights) > 0 else None
-
-
-def _frequencies(x: np.ndarray, y: np.ndarray, w: np.ndarray, levels: int) -> Polynomial:
-    model = Polynomial.blank(x, 1)
-    counts = np.bincount(y, w, levels)
-    model.bias = np.log(np.maximum(counts, 1e-9))
-    model.weights = np.zeros((len(model.terms), levels))
-    return model
-
-
 def _spread(
     weights: np.ndarray, bias: np.ndarray, classes: np.ndarray, levels: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -467,23 +205,3 @@ def _spread(
 def _standard(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     scale = x.std(0)
     return x.mean(0), np.where(scale > 0, scale, 1.0)
-
-
-def _degrees(x: np.ndarray, most: int) -> list[int]:
-    """Degrees of polynomials that are not too long for the rows; always 1."""
-    allowed = min(MAX_TERMS, len(x) // 5)
-    return [d for d in range(1, most + 1) if d == 1 or _terms(x.shape[1], d) <= allowed]
-
-
-def _terms(inputs: int, degree: int) -> int:
-    count, total = 1, 0
-    for d in range(1, degree + 1):
-        count = count * (inputs + d - 1) // d
-        total += count
-    return total
-
-
-def _folds(n: int, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    from sklearn.model_selection import KFold
-
-    return list(KFold(FOLDS, shuffle=True, random_state=seed).split(np.arange(n)))

@@ -29,6 +29,7 @@ from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.workers import each
 from vaca.table.atomic import work_folder
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns, Schema
 
 __all__ = ["Task", "fit_all"]
@@ -100,13 +101,17 @@ def fit_one(
     weights: RowWeights | None,
 ) -> None:
     """Fit an engine whose schema is set, on one thread: the networks are small."""
+    engine.n_rows_ = row_count(train)
+    given = FitInput(train, validation, weights, False, checkpoint)
+    if "torch" not in sys.modules and os.environ.get("OMP_NUM_THREADS") == "1":
+        engine._fit(given)  # torch takes a second to load, and then one thread by itself
+        return
     import torch
 
     threads = torch.get_num_threads()
-    engine.n_rows_ = len(next(iter(train.values())))
     try:
         torch.set_num_threads(1)
-        engine._fit(FitInput(train, validation, weights, False, checkpoint))
+        engine._fit(given)
     finally:
         torch.set_num_threads(threads)
 

@@ -25,10 +25,8 @@ columns): what fits as well with less freedom has less to go wrong.
 
 from __future__ import annotations
 
-import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,10 +37,15 @@ from sklearn.base import clone
 from vaca.engines.engine import Engine
 from vaca.engines.missing import complete_rows
 from vaca.engines.registry import engine_class, engine_names
-from vaca.errors import VacaError
+from vaca.errors import VacaError, shorten
 from vaca.evaluation import metrics
+from vaca.evaluation.coding import Space
 from vaca.graph.dag import CausalGraph
+from vaca.graph.parts import check_list
+from vaca.model.arguments import check_number, check_seed
 from vaca.model.causal_model import CausalModel
+from vaca.table.columns import row_count, take_rows
+from vaca.table.progress import progress_bar
 from vaca.table.schema import Columns, Schema, as_frame
 
 __all__ = ["Selection", "auto", "score"]
@@ -119,7 +122,7 @@ def auto(
     jobs, cluster
         Where columns and refits are fitted; see `Engine.fit`.
     progress : bool, optional
-        Show a progress bar; by default only on a terminal.
+        False for no progress bar; by default there is one on a terminal.
 
     Returns
     -------
@@ -136,6 +139,11 @@ def auto(
     {'x1': 'as observed', 'x2': 'linear', 'x3': 'linear'}
     """
     start = time.perf_counter()
+    if not isinstance(graph, CausalGraph):
+        raise VacaError(f"graph is a CausalGraph; got {shorten(graph)}")
+    seed = check_seed(seed)
+    if time_budget is not None:
+        check_number("time_budget", time_budget)
     frame = as_frame(data)
     if engines is None:
         from vaca.engines.composite import Composite
@@ -188,9 +196,9 @@ def contest(
     held_out, rest = frame.iloc[order[:held]], frame.iloc[order[held:]]
     fitted: dict[str, Engine] = {}
     rows: list[dict[str, Any]] = []
-    with _bar(len(candidates), progress) as show:
+    with progress_bar("auto", len(candidates), unit="engines", wanted=progress) as bar:
         for number, (name, engine) in enumerate(candidates.items()):
-            show(name)
+            bar.begin(name)
             left = None if time_budget is None else time_budget - (time.perf_counter() - start)
             share = None if left is None else left / (len(candidates) - number)
             rows.append(_try(name, engine, rest, held_out, seed, share, fitted))
@@ -261,7 +269,7 @@ def score(
     """
     rng = np.random.default_rng([seed, 4])
     x = complete_rows(model, as_frame(held_out), rng)
-    space = _Space(model, x)
+    space = Space(model, x, pairs=True)
     start = time.perf_counter()
     rounds = [_round(model, x, space, rng)]
     while len(rounds) < REPEATS:
@@ -274,15 +282,15 @@ def score(
 
 
 def _round(
-    model: CausalModel, x: Columns, space: _Space, rng: np.random.Generator
+    model: CausalModel, x: Columns, space: Space, rng: np.random.Generator
 ) -> dict[str, float]:
     """The parts of the score, with noise drawn once."""
-    graph, n = model.graph, len(next(iter(x.values())))
+    graph, n = model.graph, row_count(x)
     many = {c: np.tile(v, DRAWS) for c, v in x.items()}
     every = list(graph.nodes)
     drawn = model.simulate(model.noise(DRAWS * n, rng), {})
     parts: dict[str, list[float]] = {part: [] for part in PARTS}
-    parts["observational"].append(space.distance(x, drawn, every))
+    parts["observational"].append(_distance(space, x, drawn, every))
 
     u = model.abduct(x, rng)
     other = rng.permutation(n)
@@ -294,7 +302,7 @@ def _round(
             parts["mechanisms"] += _sliced(space, x, made, many, [node], above, graph)
             moved = model.simulate(u, {c: x[c][other] for c in names})
             given = {c: moved[c] for c in (*names, *graph.columns(node))}
-            parts["counterfactuals"].append(space.distance(x, given, [*above, node]))
+            parts["counterfactuals"].append(_distance(space, x, given, [*above, node]))
         elif graph.children(node):
             names = list(graph.columns(node))
             made = model.simulate(model.noise(DRAWS * n, rng), {c: many[c] for c in names})
@@ -304,7 +312,7 @@ def _round(
 
 
 def _sliced(
-    space: _Space,
+    space: Space,
     x: Columns,
     made: Columns,
     many: Columns,
@@ -313,43 +321,22 @@ def _sliced(
     graph: CausalGraph,
 ) -> list[float]:
     """Distance of the given nodes in all rows, and in quarters of the rows by a parent's value."""
-    distances = [space.distance(x, made, nodes)]
+    distances = [_distance(space, x, made, nodes)]
     for parent in by:
         column = graph.columns(parent)[0]
         edges = np.unique(np.quantile(x[column], np.linspace(0, 1, SLICES + 1)[1:-1]))
         own, theirs = np.digitize(x[column], edges), np.digitize(many[column], edges)
         for k in range(len(edges) + 1):
             if (own == k).sum() >= 20:
-                left = {c: v[own == k] for c, v in x.items()}
-                right = {c: v[theirs == k] for c, v in made.items()}
-                distances.append(space.distance(left, right, nodes))
+                left = take_rows(x, own == k)
+                right = take_rows(made, theirs == k)
+                distances.append(_distance(space, left, right, nodes))
     return distances
 
 
-class _Space:
-    """Columns as numbers on one scale: standardised by the held-out rows, levels as indicators."""
-
-    def __init__(self, model: CausalModel, x: Columns) -> None:
-        self.model = model
-        self.scale = {
-            c: (float(np.mean(v)), float(np.std(v)) or 1.0)
-            for c, v in x.items()
-            if not model.schema_[c].discrete
-        }
-
-    def rows(self, x: Columns, nodes: Sequence[str]) -> np.ndarray:
-        parts = []
-        for node in nodes:
-            for column in self.model.graph.columns(node):
-                if column in self.scale:
-                    mean, spread = self.scale[column]
-                    parts.append(((x[column] - mean) / spread)[:, None])
-                else:
-                    parts.append(np.eye(len(self.model.schema_.levels(column)))[x[column]])
-        return np.concatenate(parts, axis=1)
-
-    def distance(self, x: Columns, y: Columns, nodes: Sequence[str]) -> float:
-        return 100 * float(metrics.mmd(self.rows(x, nodes), self.rows(y, nodes)))
+def _distance(space: Space, x: Columns, y: Columns, nodes: Sequence[str]) -> float:
+    data, drawn = (space.matrix(rows, nodes, "the model", "") for rows in (x, y))
+    return 100 * float(metrics.mmd(data, drawn))
 
 
 def _candidates(
@@ -362,7 +349,7 @@ def _candidates(
 ) -> dict[str, Engine]:
     known = engine_names(alone=True)
     result: dict[str, Engine] = {}
-    for given in engines:
+    for given in [engines] if isinstance(engines, str) else check_list(engines, "engines"):
         if isinstance(given, str):
             family: Any = engine_class(given, among=known)
             made = family(graph, schema, seed=seed, missing=missing)
@@ -385,22 +372,3 @@ def _candidates(
             if not isinstance(engine.schema, Schema):
                 result[name] = clone(engine).set_params(schema=whole)
     return result
-
-
-@contextmanager
-def _bar(total: int, progress: bool | None) -> Iterator[Any]:
-    if progress is False or not sys.stderr.isatty():
-        yield lambda name: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("auto", total=total)
-        started = [False]
-
-        def show(name: str) -> None:
-            bar.update(task, description=f"auto: {name}", advance=1 if started[0] else 0)
-            started[0] = True
-
-        yield show

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 __all__ = [
     "History",
     "TrainConfig",
-    "TrainingError",
     "fingerprint",
     "patience_in_epochs",
     "plan_epochs",
@@ -27,10 +26,6 @@ __all__ = [
 Schedule = Literal["constant", "exponential", "onecycle", "cosine"]
 
 _SCHEDULES = ("constant", "exponential", "onecycle", "cosine")
-
-
-class TrainingError(VacaError, RuntimeError):
-    """Training cannot go on: the loss is not a number, or a checkpoint does not fit."""
 
 
 @dataclass(frozen=True)
@@ -137,7 +132,7 @@ def patience_in_epochs(share: float | None, epochs: int) -> int | None:
 
 
 def plan_epochs(steps: int, rows: int, batch_size: int) -> tuple[int, int]:
-    """Epochs and batch size for so many gradient steps; few rows get small batches.
+    """Epochs and batch size for a number of gradient steps; few rows get small batches.
 
     >>> plan_epochs(2000, 5000, 500)
     (200, 500)

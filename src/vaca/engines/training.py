@@ -10,30 +10,39 @@ from __future__ import annotations
 import json
 import math
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from vaca.engines.forecast import Forecast
-from vaca.engines.train_config import History, TrainConfig, TrainingError
-from vaca.errors import VacaError
+from vaca.engines.train_config import History, TrainConfig
+from vaca.errors import TrainingError, VacaError
 from vaca.table.atomic import complete
-
-if TYPE_CHECKING:
-    pass
+from vaca.table.progress import progress_bar
 
 __all__ = ["train"]
 
 _FORMAT = 1
 
 
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let torch compute on one thread: the networks are small, and threads wait for one another."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
+@one_thread()
 def train(
     module: nn.Module,
     *,
@@ -73,7 +82,7 @@ def train(
         there at the start, training resumes from it and gives the same numbers as a run that was
         never stopped. It is removed when training ends.
     progress : bool
-        Show a progress bar, if standard error is a terminal.
+        False for no progress bar; without a terminal there is none.
     label : str
         Text in front of the progress bar and in errors.
     fingerprint : str
@@ -118,7 +127,9 @@ def train(
     saved = time.perf_counter()
     done, left = 0, steps * (config.epochs - run.epoch)
     watch = Forecast(label or "training", left, "a time_budget, or fewer steps, would shorten it")
-    with _bar(config, run.epoch, label, progress) as show:
+    with progress_bar(
+        label or "training", config.epochs, unit="epochs", done=run.epoch, wanted=progress
+    ) as bar:
         while not run.history.stopped:
             epoch = run.epoch
             module.train()
@@ -147,7 +158,7 @@ def train(
                 if not math.isfinite(score):
                     raise _diverged(label, "validation score", score, epoch + 1, config)
             run.record(total / rows, score, config.lr * config.scale(t, epoch), elapsed)
-            show(run.history)
+            bar.show(*_told(run.history, config))
             stale = run.epoch - run.history.best_epoch
             if run.epoch >= config.epochs:
                 run.history.stopped = "epochs"
@@ -357,41 +368,13 @@ def _diverged(
     )
 
 
-@contextmanager
-def _bar(
-    config: TrainConfig, done: int, label: str, progress: bool
-) -> Iterator[Callable[[History], None]]:
-    """A progress bar on a terminal, nothing elsewhere."""
-    if not (progress and sys.stderr.isatty()):
-        yield lambda history: None
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[scores]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(label or "training", total=config.epochs, completed=done, scores="")
-
-        def show(history: History) -> None:
-            text = f"loss {history.loss[-1]:.4g}"
-            if math.isfinite(history.best):
-                text += f"  best validation {history.best:.4g} (epoch {history.best_epoch})"
-            epoch, total = history.epoch[-1], config.epochs
-            if config.time_budget is not None:  # the time left is then that of the budget
-                speed = epoch / max(history.seconds[-1], 1e-9)
-                total = max(epoch, min(total, round(speed * config.time_budget)))
-            bar.update(task, completed=epoch, total=total, scores=text)
-
-        yield show
+def _told(history: History, config: TrainConfig) -> tuple[int, int, str]:
+    """What a progress bar shows: epochs done, epochs in all, and how well it goes."""
+    text = f"loss {history.loss[-1]:.4g}"
+    if math.isfinite(history.best):
+        text += f"  best validation {history.best:.4g} (epoch {history.best_epoch})"
+    epoch, total = history.epoch[-1], config.epochs
+    if config.time_budget is not None:  # the time left is then that of the budget
+        speed = epoch / max(history.seconds[-1], 1e-9)
+        total = max(epoch, min(total, round(speed * config.time_budget)))
+    return epoch, total, text

@@ -15,7 +15,10 @@ from vaca.engines.layout import Layout
 from vaca.engines.nn.value_network import ValueNetwork
 from vaca.engines.paper_vaca import PaperVACA
 from vaca.engines.train_config import plan_epochs
+from vaca.engines.walls import keep_within
 from vaca.graph.dag import CausalGraph
+from vaca.model.primitives import Noise
+from vaca.table.schema import Columns
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -152,6 +155,14 @@ class VACA(LatentEngine):
             "grad_clip": 10.0,
             "validate_every": max(1, epochs // 50),
         }
+
+    def simulate(self, u: Noise, do: Columns) -> Columns:
+        """Decode the noise, with edges into intervened nodes cut; columns stay within walls."""
+        out = super().simulate(u, do)
+        for column, values in out.items():
+            if column not in do and not self.schema_[column].discrete:
+                out[column] = keep_within(values, self.schema_[column])
+        return out
 
     def _assumption(self, column: str) -> tuple[bool, str]:
         kind = self.schema_.kind(column)

@@ -8,10 +8,11 @@ from typing import Any, Literal
 import numpy as np
 import pandas as pd
 
-from vaca.errors import VacaError, did_you_mean
+from vaca.errors import VacaError, did_you_mean, shorten
 from vaca.evaluation.coding import Side, Space
 from vaca.evaluation.protocol import SIGMAS, Probe, Scorer, choose_nodes, probes_of
 from vaca.evaluation.result import Evaluation, make_row, ratio_to
+from vaca.model.arguments import check_count, check_flag, check_model, check_room, check_seed
 from vaca.model.causal_model import CausalModel
 from vaca.table.schema import Columns
 
@@ -74,10 +75,18 @@ def evaluate(
     >>> float(scores.summary().loc["ratio", "cf_mse"])
     1.0
     """
-    if protocol not in SIGMAS:
-        raise VacaError(f"unknown protocol {protocol!r}; {did_you_mean(protocol, SIGMAS)}")
-    rows = (20_000 if protocol == "paper" else 2500) if rows is None else int(rows)
-    _check_sizes(rows=rows, resamples=resamples, factuals=factuals)
+    check_model("model", model)
+    check_model("truth", truth)
+    if not isinstance(protocol, str) or protocol not in SIGMAS:
+        raise VacaError(f"unknown protocol {shorten(protocol)}; {did_you_mean(protocol, SIGMAS)}")
+    if not isinstance(floor, Evaluation):
+        floor = check_flag("floor", floor)
+    seed = check_seed(seed)
+    rows = (20_000 if protocol == "paper" else 2500) if rows is None else rows
+    rows, factuals = check_count("rows", rows, 10), check_count("factuals", factuals, 10)
+    resamples = check_count("resamples", resamples, 1, 10**6)
+    for size in (rows, factuals):
+        check_room(size, len(truth.schema_), "Ask for less")
     nodes = choose_nodes(truth, protocol, nodes)
     streams = [np.random.default_rng(s) for s in np.random.SeedSequence(seed).spawn(7)]
     if data is None:
@@ -128,13 +137,6 @@ def _lend(earlier: Evaluation, table: list[dict[str, Any]]) -> None:
             )
         row["floor"] = known[key]
         row["ratio"] = ratio_to(row["value"], row["floor"])
-
-
-def _check_sizes(**sizes: int) -> None:
-    for name, size in sizes.items():
-        least = 1 if name == "resamples" else 10
-        if size < least:
-            raise VacaError(f"{name} must be at least {least}; got {size}")
 
 
 def _ask(

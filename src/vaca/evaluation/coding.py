@@ -7,18 +7,23 @@ from collections.abc import Sequence
 import numpy as np
 
 from vaca.errors import VacaError
-from vaca.model.causal_model import CausalModel, Noise
+from vaca.model.causal_model import CausalModel
+from vaca.model.primitives import Noise
 from vaca.table.schema import Columns, Schema
 
 __all__ = ["Side", "Space"]
 
 
 class Space:
-    """Rows as a matrix of standardised columns and indicators, addressed by node."""
+    """Rows as a matrix of standardised columns and indicators, addressed by node.
 
-    def __init__(self, truth: CausalModel, training: Columns) -> None:
+    Two levels are one column of 0 and 1, as the paper has them, or with `pairs` two.
+    """
+
+    def __init__(self, truth: CausalModel, training: Columns, pairs: bool = False) -> None:
         self.graph = truth.graph
         self._schema = truth.schema_
+        self._pairs = pairs
         self._scale = {}
         for column in self._schema:
             if not self._schema[column].discrete:
@@ -44,7 +49,7 @@ class Space:
             mean, sd = self._scale[column]
             return (np.asarray(values, dtype=np.float64) - mean) / sd
         levels = len(self._schema.levels(column))
-        if self._schema.kind(column) == "binary" or levels <= 2:
+        if levels <= 2 and not self._pairs:
             return np.asarray(values, dtype=np.float64)
         return np.eye(levels)[np.asarray(values)]
 

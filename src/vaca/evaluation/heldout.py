@@ -18,6 +18,7 @@ import pandas as pd
 from vaca.errors import VacaError
 from vaca.evaluation.metrics import energy_distance
 from vaca.model.causal_model import CausalModel
+from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Column, Columns
 
 __all__ = ["encoded_matrix", "given_causes", "holdout_scores", "joint_scores"]
@@ -53,11 +54,11 @@ def holdout_scores(model: CausalModel, held_out: Any, train: Any, *, seed: int =
     rng = np.random.default_rng([seed, 3])
     rows = model.schema_.encode(held_out)
     known = model.schema_.encode(train)
-    count = len(next(iter(rows.values())))
+    count = row_count(rows)
     if count == 0:
         raise VacaError("there are no held-out rows")
     take = np.sort(rng.permutation(count)[:ROWS])
-    rows = {name: values[take] for name, values in rows.items()}
+    rows = take_rows(rows, take)
     drawn = given_causes(model, rows, rng)
     table = []
     for name in model.schema_.columns:
@@ -95,11 +96,11 @@ def joint_scores(
     """
     rng = np.random.default_rng([seed, 4])
     rows, known = model.schema_.encode(held_out), model.schema_.encode(train)
-    n = min(JOINT_ROWS, len(next(iter(rows.values()))), len(next(iter(known.values()))))
+    n = min(JOINT_ROWS, row_count(rows), row_count(known))
 
     def some(columns: Columns) -> Columns:
-        chosen = rng.permutation(len(next(iter(columns.values()))))[:n]
-        return {name: values[chosen] for name, values in columns.items()}
+        chosen = rng.permutation(row_count(columns))[:n]
+        return take_rows(columns, chosen)
 
     mixed = {name: rng.permutation(values)[:n] for name, values in known.items()}
     drawn = model.simulate(model.noise(n, rng), {})
@@ -113,7 +114,7 @@ def joint_scores(
 
 def given_causes(model: CausalModel, rows: Columns, rng: np.random.Generator) -> Columns:
     """Column -> (rows, `DRAWS`): each column drawn anew with its causes as they were."""
-    count = len(next(iter(rows.values())))
+    count = row_count(rows)
     result: Columns = {}
     for node in model.graph.nodes:
         # All other columns are held, not the causes alone: given these, the rest cannot reach the

@@ -11,6 +11,7 @@ import numpy as np
 from vaca.errors import VacaError, did_you_mean
 from vaca.evaluation import metrics
 from vaca.evaluation.result import make_row
+from vaca.model.arguments import check_names
 from vaca.model.causal_model import CausalModel
 from vaca.table.schema import Columns, Schema
 
@@ -71,7 +72,7 @@ def choose_nodes(truth: CausalModel, protocol: str, nodes: Sequence[str] | None)
     inner = [node for node in graph.nodes if graph.children(node)]
     if nodes is None and protocol == "published":
         nodes = getattr(truth, "published_nodes", None)
-    chosen = list(nodes or inner)
+    chosen = inner if nodes is None else check_names("nodes", nodes) or inner
     for node in chosen:
         if node not in graph:
             raise VacaError(f"unknown node {node!r}; {did_you_mean(node, graph.nodes)}")

@@ -11,7 +11,9 @@ import pandas as pd
 
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
+from vaca.model.arguments import check_names
 from vaca.model.causal_model import CausalModel
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns
 
 #: More alternatives than this make an audit nobody can read.
@@ -54,7 +56,7 @@ class Sensitive:
     ) -> dict:
         """The intervention for rows `x`; other columns of a sensitive node keep their values."""
         schema = model.schema_
-        n = len(next(iter(x.values())))
+        n = row_count(x)
         result: dict[str, Any] = {}
         for node in self.nodes:
             values = {
@@ -103,7 +105,7 @@ def read_sensitive(
 ) -> Sensitive:
     """Check the sensitive attribute(s) and list the alternatives that people are moved to."""
     graph, schema = model.graph, model.schema_
-    names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    names = check_names("sensitive", sensitive)
     if not names:
         raise VacaError("name at least one sensitive attribute, like sensitive='sex'")
     columns = sensitive_columns(graph, names)

@@ -33,7 +33,7 @@ from vaca.fairness.groups import group_metrics, read_target
 from vaca.fairness.people import Inquiry
 from vaca.fairness.predictor import Predictor, as_predictor
 from vaca.fairness.result import AuditResult
-from vaca.model.arguments import check_count, check_number, check_seed
+from vaca.model.arguments import check_count, check_flag, check_number, check_seed
 from vaca.model.causal_model import CausalModel
 from vaca.table.schema import as_frame
 
@@ -128,6 +128,8 @@ def audit(
             raise VacaError(f"{what} lies between 0 and 1; got {share!r}")
     draws = None if draws is None else check_count("draws", draws)
     seed = check_seed(seed)
+    most_affected = check_count("most_affected", most_affected, 0)
+    paths = check_flag("paths", paths)
     predictor = as_predictor(predict, positive, name)
     x = model.schema_.encode(frame)
     who = read_sensitive(model, sensitive, alternatives, x)
@@ -209,8 +211,8 @@ def _check_features(predictor: Predictor, factual: pd.DataFrame) -> None:
     missing = [c for c in predictor.features or () if c not in factual.columns]
     if missing:
         raise SchemaError(
-            f"the predictor {predictor.name} reads the column {missing[0]!r}, which the data has "
-            "not; give the table that it was fitted on"
+            f"the predictor {predictor.name} reads the column {missing[0]!r}, which the data "
+            "does not have; give the table it was fitted on"
         )
 
 

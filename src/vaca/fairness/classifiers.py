@@ -29,7 +29,9 @@ from sklearn.utils.validation import check_is_fitted
 from vaca.errors import VacaError, did_you_mean
 from vaca.fairness.alternatives import read_sensitive, sensitive_columns
 from vaca.graph.dag import CausalGraph
+from vaca.model.arguments import check_count, check_names, check_number, check_seed
 from vaca.model.causal_model import CausalModel
+from vaca.table.columns import take_rows
 from vaca.table.schema import Schema, as_frame
 
 ClassifierName = Literal["full", "unaware", "fair-x", "fair-z", "fair-z-plain"]
@@ -124,8 +126,9 @@ class LatentFeatures(TransformerMixin, BaseEstimator):
         X : DataFrame
         y : ignored
         """
-        names = self.without or ()
-        names = [names] if isinstance(names, str) else list(names)
+        names = [] if self.without is None else check_names("without", self.without)
+        check_count("draws", self.draws)
+        check_seed(self.seed)
         graph = self.model.graph
         dropped = {graph.node_of(c) for c in told_by(graph, self.target)}
         for name in names:
@@ -144,7 +147,7 @@ class LatentFeatures(TransformerMixin, BaseEstimator):
         self.names_ = [c for c in _latent(self.model, frame.head(2)) if self._kept(c)]
         self.mix_ = None
         if self.tolerance is not None:
-            if not self.tolerance > 0 or not names:
+            if not check_number("tolerance", self.tolerance) > 0 or not names:
                 raise VacaError(
                     "tolerance is a number above 0, and needs without= to name the sensitive "
                     f"attribute; got tolerance={self.tolerance!r}, without={self.without!r}"
@@ -165,7 +168,7 @@ class LatentFeatures(TransformerMixin, BaseEstimator):
         changes = []
         for alternative in who.alternatives:
             rows = np.flatnonzero(who.differs(alternative, x))
-            do = who.do(alternative, {c: v[rows] for c, v in x.items()}, model.graph, model)
+            do = who.do(alternative, take_rows(x, rows), model.graph, model)
             given = frame[list(x)].iloc[rows]
             twins = model.counterfactual(given, do, draws=self.draws, seed=self.seed)
             after = self._plain(pd.DataFrame(twins).reset_index(drop=True))
@@ -229,6 +232,8 @@ class BalancedSVM(ClassifierMixin, BaseEstimator):
 
     def fit(self, X: Any, y: Any) -> BalancedSVM:
         """Fit the machine and its probabilities."""
+        if not check_number("C", self.C) > 0:
+            raise VacaError(f"C is a number above 0; got {self.C}")
         svm = SVC(C=self.C, class_weight="balanced")
         self.calibrated_ = CalibratedClassifierCV(svm, ensemble=False).fit(X, y)
         self.classes_ = self.calibrated_.classes_
@@ -268,10 +273,12 @@ def features_for(
     >>> features_for("unaware", graph, "sex"), features_for("fair-x", graph, "sex")
     (['income', 'age'], ['age'])
     """
-    names = [sensitive] if isinstance(sensitive, str) else list(sensitive)
+    names = check_names("sensitive", sensitive)
     own = sensitive_columns(graph, names)
     nodes = {graph.node_of(c) for c in own}
     hidden: set[str] = set()
+    if not isinstance(classifier, str):
+        raise VacaError(f"a classifier is a name: {', '.join(ALL_CLASSIFIERS)}")
     if classifier == "unaware":
         hidden = set(own)
     elif classifier == "fair-x":
@@ -340,7 +347,7 @@ def make_classifier(
     >>> clf[:-1].get_feature_names_out().tolist()
     ['x1']
     """
-    if learner not in LEARNERS:
+    if not isinstance(learner, str) or learner not in LEARNERS:
         raise VacaError(f"unknown learner {learner!r}; {did_you_mean(learner, LEARNERS)}")
     last = (
         BalancedSVM()

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.errors import SchemaError, VacaError
+from vaca.errors import SchemaError, VacaError, shorten
 
 
 def read_target(
@@ -22,6 +22,10 @@ def read_target(
             raise SchemaError(f"the target {target!r} is not a column of the data")
         name, values = target, frame[target]
     else:
+        if not hasattr(target, "__len__"):
+            raise SchemaError(
+                f"the target is a column's name or a value for each row; got {shorten(target)}"
+            )
         if len(target) != len(frame):
             raise SchemaError(f"the target has {len(target)} values for {len(frame)} rows")
         if isinstance(target, pd.Series) and not target.index.equals(frame.index):

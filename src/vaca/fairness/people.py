@@ -16,6 +16,7 @@ from vaca.fairness.result import mean_interval
 from vaca.model.answers import spread_over_fits
 from vaca.model.causal_model import CausalModel
 from vaca.model.effects import fit_variance
+from vaca.table.columns import take_rows
 from vaca.table.schema import Columns
 
 #: Counterfactual rows that are held at once.
@@ -62,7 +63,7 @@ class Inquiry:
 
         By the main fit, or with draws dealt to all fits in turn.
         """
-        x = {c: v[rows] for c, v in self.x.items()}
+        x = take_rows(self.x, rows)
         do = self.who.do(alternative, x, self.model.graph, self.model)
         given = self.given[list(self.x)].iloc[rows]
         answer, intervention = self.model._answered(given, do, draws, seed, deal=deal)
@@ -216,11 +217,10 @@ class Inquiry:
         reached = [c for n in self.who.mediators for c in self.model.graph.columns(n)]
         for c in reached:
             column = self.model.schema_[c]
-            if column.discrete or column.low is None or column.high is None:
+            if column.discrete or column.low is None:
                 continue
             after, before = twins[c].to_numpy(dtype=float), self.x[c][rows]
-            out = (after < column.low) | (after > column.high)
-            out &= (before >= column.low) & (before <= column.high)
+            out = column.outside(after) & ~column.outside(before)
             self.beyond[c] = self.beyond.get(c, 0) + int(out.sum())
 
     def twins(
@@ -228,7 +228,7 @@ class Inquiry:
     ) -> list[dict[str, Any]]:
         """For the people most affected: the row, and a typical counterfactual twin.
 
-        Those whose decision would most likely be another come first; then the widest gaps.
+        Those whose decision would most likely change come first; then the widest gaps.
         """
         ranked = pairs.assign(turns=pairs["flip"] >= 0.5)
         widest = ranked.sort_values(["turns", "unfairness"], ascending=False, kind="stable")

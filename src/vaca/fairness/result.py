@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vaca.graph.dag import CausalGraph
+from vaca.graph.parts import check_path
 
 #: Resamples of people behind each interval.
 RESAMPLES = 1000
@@ -34,7 +35,7 @@ class AuditResult:
     per_person : DataFrame
         For each person (index of the data) and each alternative: from, to, factual and
         counterfactual probability, gap (counterfactual minus factual), unfairness (its size), low
-        and high (of the gap, over the draws), flip (the share of draws with another decision).
+        and high (of the gap, over the draws), flip (the share of draws with a different decision).
     by_group : DataFrame
         By ordered pair (from, to): people, unfairness with low and high, mean_gap, flips.
     decomposition : DataFrame or None
@@ -124,7 +125,7 @@ class AuditResult:
         from vaca.fairness.audit_page import render
         from vaca.table.atomic import complete
 
-        path = Path(path)
+        path = check_path(path)
         page = render(self, **evidence)
         with complete(path) as part:
             part.write_text(page, encoding="utf-8")

@@ -19,10 +19,14 @@ from vaca.graph import text as plain
 from vaca.graph.parts import (
     Parts,
     check_columns,
+    check_dict,
+    check_edges,
     check_list,
     check_name,
     check_parents,
+    check_path,
     check_text,
+    cycle_error,
 )
 
 if TYPE_CHECKING:
@@ -64,29 +68,19 @@ class CausalGraph:
     ) -> None:
         if not isinstance(parents, Mapping) or not parents:
             raise GraphError("a causal graph needs at least one node; none was given")
-        self._parents: dict[str, tuple[str, ...]] = {}
-        for node in parents:
-            self._parents[check_name(node, "node names")] = ()
+        names = [check_name(node, "node names") for node in parents]
+        self._parents: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())
         for node, direct in parents.items():
             self._parents[node] = check_parents(node, direct, self._parents)
-        self._columns = check_columns({} if columns is None else columns, self._parents)
+        self._columns = check_columns(columns, self._parents)
         self._nodes = tuple(self._parents)
         self._number = {node: i for i, node in enumerate(self._parents)}
         self._numbers = [[self._number[p] for p in direct] for direct in self._parents.values()]
         places = paths.topological_order(self._numbers)
         if len(places) < len(self._parents):
-            raise GraphError(self._cycle_message(places))
+            raise cycle_error(self._named(paths.find_cycle(self._numbers, places)))
         self._places = places
         self._order = self._named(places)
-
-    def _cycle_message(self, order: Sequence[int]) -> str:
-        names: list[str] = list(self._named(paths.find_cycle(self._numbers, order)))
-        if len(names) > 20:
-            names = [*names[:10], f"({len(names) - 20} more nodes)", *names[-10:]]
-        return (
-            f"the graph has a cycle: {' -> '.join(names)}. A causal graph must be acyclic; "
-            "remove one of these edges"
-        )
 
     # ------------------------------------------------------------------ making one
 
@@ -108,17 +102,8 @@ class CausalGraph:
         >>> graph.nodes, graph.all_columns
         (('{age, educ}', 'treat', 'pay'), ('age', 'educ', 'treat', 'pay'))
         """
-        pairs = []
-        for edge in check_list(edges, "edges"):
-            pair = () if isinstance(edge, str) else tuple(check_list(edge, "an edge"))
-            if len(pair) != 2:
-                raise GraphError(f"an edge is a pair (cause, effect); got {shorten(edge)}")
-            pairs.append(pair)
-        if columns is not None and not isinstance(columns, Mapping):
-            raise GraphError(
-                f"columns is a dict from node to its columns; got {type(columns).__name__}"
-            )
-        parts = plain.name_blocks(Parts(list(check_list(nodes, "nodes")), pairs, columns))
+        given = Parts(list(check_list(nodes, "nodes")), check_edges(edges), check_dict(columns))
+        parts = plain.name_blocks(given)
         names = dict.fromkeys([*parts.nodes, *(n for pair in parts.edges for n in pair)])
         parents: dict[str, list[str]] = {name: [] for name in names}
         for cause, effect in parts.edges:
@@ -192,18 +177,7 @@ class CausalGraph:
     @classmethod
     def read(cls, path: str | Path) -> CausalGraph:
         """The graph of a file: `.txt` (edge list), `.dot`/`.gv`, `.gml` or `.json`."""
-        path = Path(path)
-        reader = formats.READERS[formats.ending(path)]
-        try:
-            return cls._of(reader(path.read_text(encoding="utf-8-sig")))
-        except UnicodeDecodeError:
-            raise GraphError(f"{path}: not UTF-8 text; save it as UTF-8") from None
-        except OSError as error:
-            raise GraphError(f"{path}: {error.strerror or error}") from None
-        except GraphError as error:
-            raise GraphError(f"{path}: {error}") from None
-        except ValueError as error:  # a name that no file can have
-            raise GraphError(f"{shorten(str(path))}: {error}") from None
+        return formats.read_file(check_path(path), cls._of)
 
     @classmethod
     def _of(cls, parts: Parts) -> CausalGraph:
@@ -240,12 +214,7 @@ class CausalGraph:
 
         A file of that name is replaced, all or nothing.
         """
-        from vaca.table.atomic import complete
-
-        path = Path(path)
-        text = formats.WRITERS[formats.ending(path)](self._parts)
-        with complete(path) as part:
-            part.write_text(text, encoding="utf-8")
+        formats.write_file(self._parts, check_path(path))
 
     # ------------------------------------------------------------------ facts
 
@@ -329,8 +298,7 @@ class CausalGraph:
     @property
     def leaves(self) -> tuple[str, ...]:
         """The nodes without children."""
-        causes = {cause for cause, _ in self.edges}
-        return tuple(n for n in self.nodes if n not in causes)
+        return tuple(n for n in self.nodes if not self.children(n))
 
     @cached_property
     def _reach(self) -> paths.Reach:
@@ -352,10 +320,9 @@ class CausalGraph:
 
     def adjacency(self, self_loops: bool = False) -> np.ndarray:
         """A[i, j] = 1 if j is a parent of i (or, with `self_loops`, if i = j); int, (d, d)."""
-        index = {node: i for i, node in enumerate(self.nodes)}
-        matrix = np.eye(len(index), dtype=int) * int(self_loops)
-        for cause, effect in self.edges:
-            matrix[index[effect], index[cause]] = 1
+        matrix = np.eye(len(self), dtype=int) * int(self_loops)
+        for effect, causes in enumerate(self._numbers):
+            matrix[effect, causes] = 1
         return matrix
 
     def do(self, nodes: str | Iterable[str]) -> CausalGraph:
@@ -390,10 +357,7 @@ class CausalGraph:
 
     def layers(self) -> list[list[str]]:
         """The nodes by the length of the longest path that leads to them; roots first."""
-        layers: list[list[str]] = [[] for _ in range(self.longest_path + 1)]
-        for node, depth in zip(self.nodes, self._depth, strict=True):
-            layers[depth].append(node)
-        return layers
+        return [list(self._named(layer)) for layer in paths.depth_layers(self._numbers)]
 
     def plot(self, ax: Axes | None = None, do: Iterable[str] = ()) -> Axes:
         """Draw the graph with matplotlib; nodes in `do` are drawn cut off from their causes."""

@@ -84,8 +84,9 @@ class _Body:
         nodes: dict[str, None] = {}
         columns: dict[str, Any] = {}
         while self.place < len(self.tokens):
+            word = self.tokens[self.place].lower()  # with its quotes, if it is a name in quotes
             chain, attributes = self.statement()
-            if not chain or (len(chain) == 1 and chain[0].lower() in {"graph", "node", "edge"}):
+            if not chain or (len(chain) == 1 and word in {"graph", "node", "edge"}):
                 continue
             nodes.update(dict.fromkeys(chain))
             edges.extend(zip(chain, chain[1:], strict=False))

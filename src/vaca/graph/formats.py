@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from vaca.graph.parts import (
 
 if TYPE_CHECKING:
     import networkx as nx
+
+Graph = TypeVar("Graph")
 
 
 # ---------------------------------------------------------------------- JSON
@@ -209,3 +211,27 @@ def ending(path: Path) -> str:
             f"{path}: unknown kind of graph file {path.suffix!r}; use {', '.join(READERS)}"
         )
     return path.suffix.lower()
+
+
+def read_file(path: Path, make: Callable[[Parts], Graph]) -> Graph:
+    """What `make` makes of a graph file; whatever is wrong, the error says in which file."""
+    reader = READERS[ending(path)]
+    try:
+        return make(reader(path.read_bytes().decode("utf-8-sig")))
+    except UnicodeDecodeError:
+        raise GraphError(f"{path}: not UTF-8 text; save it as UTF-8") from None
+    except OSError as error:
+        raise GraphError(f"{path}: {error.strerror or error}") from None
+    except GraphError as error:
+        raise GraphError(f"{path}: {error}") from None
+    except ValueError as error:  # a name that no file can have
+        raise GraphError(f"{shorten(str(path))}: {error}") from None
+
+
+def write_file(graph: Parts, path: Path) -> None:
+    """Write a graph file, all or nothing."""
+    from vaca.table.atomic import complete
+
+    text = WRITERS[ending(path)](graph)
+    with complete(path) as part:
+        part.write_bytes(text.encode())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from vaca.errors import GraphError, did_you_mean, shorten
+from vaca.errors import GraphError, VacaError, did_you_mean, shorten
 
 #: Brackets in brackets: no graph needs more, and readers that call themselves cannot take many.
 DEEPEST = 40
@@ -46,6 +48,50 @@ def check_list(given: Any, what: str) -> Iterable[Any]:
     return given
 
 
+def check_dict(columns: Any) -> Mapping[str, Any]:
+    """The columns of some nodes; None for none."""
+    if columns is None:
+        return {}
+    if not isinstance(columns, Mapping):
+        raise GraphError(
+            f"columns is a dict from node to its columns; got {type(columns).__name__}"
+        )
+    return columns
+
+
+def check_path(path: Any) -> Path:
+    """The place of a file or folder: a text or a `Path`."""
+    if not isinstance(path, str | Path) and not hasattr(path, "__fspath__"):
+        raise VacaError(f"a path is a text or a Path; got {shorten(path)}")
+    if isinstance(os.fspath(path), bytes):
+        raise VacaError(f"a path is a text or a Path; got bytes. Write os.fsdecode({path!r})")
+    if "\0" in os.fspath(path):
+        raise VacaError(f"no file can be called {shorten(path)}: the name holds a zero byte")
+    return Path(path)
+
+
+def check_edges(edges: Any) -> list[tuple[Any, ...]]:
+    """Pairs (cause, effect)."""
+    pairs = []
+    for edge in check_list(edges, "edges"):
+        pair = () if isinstance(edge, str) else tuple(check_list(edge, "an edge"))
+        if len(pair) != 2:
+            raise GraphError(f"an edge is a pair (cause, effect); got {shorten(edge)}")
+        pairs.append(pair)
+    return pairs
+
+
+def cycle_error(cycle: Iterable[str]) -> GraphError:
+    """What is wrong with a graph in which these nodes cause one another."""
+    names = list(cycle)
+    if len(names) > 20:
+        names = [*names[:10], f"({len(names) - 20} more nodes)", *names[-10:]]
+    return GraphError(
+        f"the graph has a cycle: {' -> '.join(names)}. A causal graph must be acyclic; "
+        "remove one of these edges"
+    )
+
+
 def check_parents(node: str, direct: Any, nodes: Collection[str]) -> tuple[str, ...]:
     """The direct causes of a node: names of nodes, each once."""
     if isinstance(direct, str):
@@ -71,10 +117,7 @@ def check_parents(node: str, direct: Any, nodes: Collection[str]) -> tuple[str, 
 
 def check_columns(columns: Any, nodes: Collection[str]) -> dict[str, tuple[str, ...]]:
     """The columns of every node: its own name, or those that were given for it."""
-    if not isinstance(columns, Mapping):
-        raise GraphError(
-            f"columns is a dict from node to its columns; got {type(columns).__name__}"
-        )
+    columns = check_dict(columns)
     for node in columns:
         if node not in nodes:
             raise GraphError(
@@ -100,6 +143,12 @@ def check_columns(columns: Any, nodes: Collection[str]) -> dict[str, tuple[str, 
                 )
             owner[column] = node
         result[node] = group
+    for column, node in owner.items():
+        if column != node and column in nodes:
+            raise GraphError(
+                f"column {shorten(column)} of node {shorten(node)} has the name of another node; "
+                "rename that node, or draw the arrow between the two with ->"
+            )
     return result
 
 

@@ -63,6 +63,19 @@ def depths(parents: Parents, order: Sequence[int]) -> list[int]:
     return depth
 
 
+def depth_layers(parents: Parents) -> list[list[int]]:
+    """Nodes by the length of the longest path that leads to them; roots first.
+
+    >>> depth_layers([[], [0], [0, 1], []])
+    [[0, 3], [1], [2]]
+    """
+    depth = depths(parents, topological_order(parents))
+    layers: list[list[int]] = [[] for _ in range(max(depth) + 1)]
+    for node, level in enumerate(depth):
+        layers[level].append(node)
+    return layers
+
+
 class Reach:
     """Who can be reached from whom along arrows: one search per question, nothing quadratic kept.
 

@@ -18,8 +18,10 @@ _TOKEN = re.compile(
     r'|"(?P<quoted>(?:[^"\\\n]|\\.)*)"(?=[^\S\n]*(?:->|[#:,}\n]|$))'  # where a name can end
     r"|(?P<mark>->|[{},:\n])|(?P<word>(?:(?!->)[^{},:\n\#])+)"
 )
-#: What a bare name may not hold; such a name is written in quotes.
-_MARKS = re.compile(r'->|<-|--|[{},:"#\\\n\r]|^\s|\s$')
+#: What somebody may have meant for an arrow; a name that holds it is written in quotes.
+_ARROW = re.compile(r"->|<-|--|=>|~>|[\u2190-\u21ff\u27f5-\u27ff]|-\s+>|^>|[<-]$")
+#: What a bare name may not hold either.
+_MARKS = re.compile(_ARROW.pattern + r'|[{},:"#\\\n\r]|^\s|\s$')
 #: What stands after a backslash in quotes for what a line cannot hold.
 _ESCAPED = {"n": "\n", "r": "\r"}
 #: Longer names of blocks are cut.
@@ -99,8 +101,6 @@ def read(text: str) -> Parts:
             columns[group[0]] = group[1]
             nodes.append(group[0])
             continue
-        if tokens[0].kind == "name" and ("<-" in tokens[0].text or "--" in tokens[0].text):
-            raise GraphError(f"line {line}: {shorten(tokens[0].text)}: write 'cause -> effect'")
         nodes.append(_end(tokens, line))
     if not nodes:
         raise GraphError("the text names no node; write one 'cause -> effect' per line")
@@ -167,7 +167,7 @@ def _group(tokens: list[_Token]) -> tuple[str, list[str]] | None:
 
 
 def _end(tokens: list[_Token], line: int) -> End:
-    if len(tokens) == 1 and tokens[0].kind in ("name", "quoted") and tokens[0].text.strip('"'):
+    if len(tokens) == 1 and tokens[0].kind in ("name", "quoted") and _text(tokens[0]):
         return _text(tokens[0])
     if tokens and tokens[0].kind == "{" and tokens[-1].kind == "}":
         inside = _names(tokens[1:-1], line)
@@ -183,7 +183,17 @@ def _end(tokens: list[_Token], line: int) -> End:
 
 
 def _text(token: _Token) -> str:
-    return token.text if token.kind == "quoted" else token.text.strip('"')
+    text = token.text
+    if token.kind == "quoted":
+        return text
+    if _ARROW.search(text):
+        raise GraphError(
+            f"line {token.line}: {shorten(text)}: write 'cause -> effect'; a sign that belongs to "
+            "a name is kept by quotes around the name"
+        )
+    if text.startswith('"') and (len(text) == 1 or not text.endswith('"')):
+        raise GraphError(f"line {token.line}: {shorten(text)}: a quote that is not closed")
+    return text[1:-1] if text.startswith('"') else text
 
 
 def _names(tokens: list[_Token], line: int) -> list[str]:

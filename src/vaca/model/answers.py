@@ -162,7 +162,7 @@ class Effect:
         What those rows could add to the average or take from it, if they are many: their share
         times the range of the outcome. It widens the interval on both sides.
     among : mapping, str or None
-        Whom the effect is about, as it was asked.
+        The group the effect is about, as it was asked for.
     rows : array or None
         The places of those rows in `model.rows_`, if they are from there.
     model : CausalModel or None
@@ -329,7 +329,7 @@ class GroupEffects(pd.DataFrame):
 
 
 def shown_among(among: Mapping[str, Any] | str) -> str:
-    """Whom an answer is about, as it is read: `treat = 1`."""
+    """The group an answer is about, for a reader: `treat = 1`."""
     return among if isinstance(among, str) else do_label(among)
 
 

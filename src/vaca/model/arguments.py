@@ -79,6 +79,42 @@ def check_number(
     return number
 
 
+def check_flag(name: str, value: Any) -> bool:
+    """True or False; numpy's are fine, 0 and 1 are not.
+
+    >>> check_flag("bounds", True)
+    True
+    """
+    if not _is_bool(value):
+        raise VacaError(f"{name} is True or False; got {shorten(value)}")
+    return bool(value)
+
+
+def check_names(name: str, value: Any) -> list[str]:
+    """One name, or a list of them.
+
+    >>> check_names("sensitive", "sex")
+    ['sex']
+    """
+    if isinstance(value, str):
+        return [value]
+    try:
+        names = list(value)
+    except TypeError:
+        names = [value]
+    if isinstance(value, bytes) or not all(isinstance(one, str) for one in names):
+        raise VacaError(f"{name} is a name or a list of names; got {shorten(value)}")
+    return names
+
+
+def check_model(name: str, value: Any) -> None:
+    """What answers questions: a fitted engine or an SCM."""
+    if isinstance(value, type) or not all(
+        hasattr(value, part) for part in ("graph", "noise", "abduct", "simulate")
+    ):
+        raise VacaError(f"{name} must be a vaca causal model; got {shorten(value)}")
+
+
 def check_room(rows: int, columns: int, advice: str) -> None:
     """Refuse an answer of `rows` x `columns` numbers that this machine's memory cannot hold."""
     needed, there = 8 * rows * columns, memory()

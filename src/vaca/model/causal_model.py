@@ -10,58 +10,31 @@ answered here, once, and never ask which of the two they hold.
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, overload
 
 import numpy as np
 import pandas as pd
 
-from vaca.errors import SchemaError, VacaError
-from vaca.graph.dag import CausalGraph
+from vaca.errors import InterventionError, VacaError
 from vaca.model.answers import CounterfactualFrame, Effect, GroupEffects
-from vaca.model.arguments import check_count, check_room, check_seed
+from vaca.model.arguments import check_flag, check_names
 from vaca.model.intervention import Intervention, warn_outside_support
-from vaca.table.schema import Columns, Schema, as_frame
-
-#: Exogenous noise. A key is the name of a node or column, alone or after a prefix that ends in "/"
-#: ("z/age"), so that noise can be told apart by node; every array has the rows on its first axis.
-Noise = dict[str, np.ndarray]
-
-#: Rows that are simulated at once, so that memory does not grow with the table.
-CHUNK = 65_536
+from vaca.model.primitives import Primitives, fresh_seed
+from vaca.table.dtypes import like
+from vaca.table.schema import as_frame
 
 
-class CausalModel(abc.ABC):
+class CausalModel(Primitives):
     """Anything that can answer observational, interventional and counterfactual questions.
 
-    A subclass has a `graph`, a `schema_`, and three primitives on encoded rows (see
-    `vaca.table.schema.Columns`); the questions are built from them, once, here.
+    A subclass has a `graph`, a `schema_`, and the three primitives `noise`, `abduct` and
+    `simulate`; the questions are built from them, once, here.
     """
 
-    graph: CausalGraph
-    schema_: Schema
     #: Whether the model was fitted to data, so that its answers are uncertain beyond chance.
     _learned = False
-
-    # ------------------------------------------------------------------ the three primitives
-
-    @abc.abstractmethod
-    def noise(self, n: int, rng: np.random.Generator) -> Noise:
-        """Draw the exogenous noise of `n` rows from p(u)."""
-
-    @abc.abstractmethod
-    def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
-        """The noise of the given rows: a draw of p(u | x), or without `rng` one point answer."""
-
-    @abc.abstractmethod
-    def simulate(self, u: Noise, do: Columns) -> Columns:
-        """The rows x = F(u, do), as a pure function.
-
-        `do` holds the encoded value of every column of every intervened node, one per row; those
-        columns come back as given.
-        """
 
     # ------------------------------------------------------------------ questions
 
@@ -91,7 +64,7 @@ class CausalModel(abc.ABC):
         >>> scm.sample(3, do={"x2": 0.5}, seed=0)["x2"].tolist()
         [0.5, 0.5, 0.5]
         """
-        seed = _fresh_seed() if seed is None else seed
+        seed = fresh_seed() if seed is None else seed
         x, intervention = self._sampled(n, do, seed)
         frame = self.schema_.decode(x, index=pd.RangeIndex(n))
         outside = self._outside(intervention, x)
@@ -154,7 +127,7 @@ class CausalModel(abc.ABC):
         result.draws, result.fits = draws, len(self._dealt())
         result.outside_support = self._outside(intervention, answer)
         warn_outside_support(result.outside_support)
-        if bounds:
+        if check_flag("bounds", bounds):
             from vaca.trust.bounds import counterfactual_bounds
 
             result.bounds = counterfactual_bounds(self, frame, do)
@@ -163,19 +136,20 @@ class CausalModel(abc.ABC):
     def _keep_exactly(
         self, answer: pd.DataFrame, frame: pd.DataFrame, intervention: Intervention
     ) -> None:
-        """Columns that `do` cannot reach are the factual's own, whatever a float loses of them."""
+        """Columns that `do` cannot reach are the factual's own, whatever a float loses of them.
+
+        So is a text that no level stands for, in rows that stay at the level of all such texts.
+        """
         rows = np.repeat(np.arange(len(frame)), len(answer) // len(frame))
+        for column, spec in self.schema_.items():
+            if spec.other and self.graph.node_of(column) not in intervention.nodes:
+                texts = frame[column].astype(object).take(rows).set_axis(answer.index)
+                stays = (answer[column] == spec.other) & ~texts.isin(spec.levels) & texts.notna()
+                shown = answer[column].astype(object).mask(stays, texts)
+                answer[column] = like(shown, frame[column])
         for node in set(self.graph.nodes) - intervention.affected:
             for column in self.graph.columns(node):
                 answer[column] = frame[column].array.take(rows)
-
-    def _outside(self, intervention: Intervention, x: Columns) -> list[str]:
-        """A sentence for each way in which the answer `x` leaves the data."""
-        return intervention.outside_support(x) + self._unseen(intervention, x)
-
-    def _unseen(self, intervention: Intervention, x: Columns) -> list[str]:
-        """A sentence for each pair of causes that the data never combine so; see `Engine`."""
-        return []
 
     @overload
     def effect(
@@ -241,7 +215,7 @@ class CausalModel(abc.ABC):
             Factual rows: then the effect is averaged over their counterfactuals and `per_row` has
             each one's own.
         among : mapping or str, optional
-            Whom the effect is about: `{"treat": 1}`, or a condition on the columns like
+            The group the effect is about: `{"treat": 1}`, or a condition on the columns like
             `"age > 40"`. Taken from the given rows, or else from those the model was fitted to.
         by : str or list of str, optional
             One effect for each level of a column (each quarter of a numeric one).
@@ -277,13 +251,16 @@ class CausalModel(abc.ABC):
             rows=given,
             n=n,
             draws=draws,
-            seed=_fresh_seed() if seed is None else seed,
+            seed=fresh_seed() if seed is None else seed,
         )
+        engines = check_names("engines", engines)
+        if not isinstance(treatment, Mapping):
+            raise InterventionError(f"treatment is a dict from node to value; got {treatment!r}")
         found = average_effect(self, question, among, by)
         if not engines:
             return found
         if isinstance(found, GroupEffects):
-            raise VacaError("engines are asked one question: leave out by=")
+            raise VacaError("engines= compares one answer: leave out by=")
         from vaca.trust.agreement import ask_engines
 
         return replace(found, engines=ask_engines(found, engines, seed=question.seed))
@@ -299,10 +276,6 @@ class CausalModel(abc.ABC):
         return pd.DataFrame(rows).set_index("column")
 
     # ------------------------------------------------------------------ for subclasses
-
-    def _fits(self) -> tuple[CausalModel | None, Sequence[CausalModel]]:
-        """The fit that gives values (None: the mean of the others), and those that give spread."""
-        return self, ()
 
     def _population(
         self, n: int, seed: int
@@ -320,188 +293,7 @@ class CausalModel(abc.ABC):
         """Whether abduction of a column is exact, and the assumption behind it, in plain words."""
         return False, "the model's own noise for this column"
 
-    def _record_sample(  # noqa: B027 (a hook: nothing to do is right for most)
+    def _record_sample(
         self, frame: pd.DataFrame, n: int, seed: int, do: Mapping[str, Any] | None
     ) -> None:
         """A chance to note on a sampled frame how it was made."""
-
-    def _encode(self, frame: pd.DataFrame) -> Columns:
-        """Factual rows as arrays, with gaps where the model can fill them."""
-        return self.schema_.encode(frame)
-
-    def _filled(self, x: Columns, rng: np.random.Generator | None) -> Columns:
-        """Encoded rows without gaps: drawn, or without `rng` the likeliest."""
-        return x
-
-    def _abduct_frame(
-        self,
-        frame: pd.DataFrame,
-        x: Columns,
-        rng: np.random.Generator | None,
-        below: Collection[str] | None = None,
-    ) -> Noise:
-        """`abduct`, for models that can use more of the frame, or that can do less work.
-
-        Of the nodes not among `below`, if that is given, noise is not needed: no `do` moves them.
-        """
-        return self.abduct(x, rng)
-
-    # ------------------------------------------------------------------ the common work
-
-    def _parse(self, do: Mapping[str, Any] | None) -> Intervention:
-        return Intervention.parse(do, self.graph, self.schema_)
-
-    def _sampled(
-        self, n: int, do: Mapping[str, Any] | None, seed: int
-    ) -> tuple[Columns, Intervention]:
-        """`sample`, encoded."""
-        n = check_count("n", n)
-        check_room(
-            n, len(self.schema_), "Ask for fewer rows, or write them with `vaca sample --out`"
-        )
-        noise_rng, do_rng = _generators(seed, 2)
-        intervention = self._parse(do).encode_rows(n).draw_random(n, do_rng)
-        if intervention.has_policy():
-            u = _join([self.noise(b - a, noise_rng) for a, b in _chunks(n)])
-            return self._simulate(u, intervention, n), intervention
-        pieces = [
-            self._simulate(self.noise(b - a, noise_rng), intervention.rows(slice(a, b)), b - a)
-            for a, b in _chunks(n)
-        ]
-        return _join(pieces), intervention
-
-    def _answered(
-        self,
-        frame: pd.DataFrame,
-        do: Mapping[str, Any],
-        draws: int | None,
-        seed: int | None,
-        deal: bool = True,
-    ) -> tuple[Columns, Intervention]:
-        """`counterfactual`, encoded; draws are dealt in turn to all fits, or are all by this."""
-        if len(frame) == 0:
-            raise SchemaError("there are no factual rows")
-        x = self._encode(frame)
-        repeats = 1 if draws is None else check_count("draws", draws)
-        advice = "Ask for fewer draws, or write them with `vaca counterfactual --out`"
-        check_room(len(frame) * repeats, len(self.schema_), advice)
-        rows = np.repeat(np.arange(len(frame)), repeats)
-        dealt = self._dealt() if deal else [self]
-        seed = _fresh_seed() if seed is None else seed
-        abduct_rng, do_rng, *others = _generators(seed, 1 + len(dealt))
-        # Values that are given belong to a row and repeat with it; random ones differ by draw.
-        intervention = self._parse(do).encode_rows(len(frame), frame.index)
-        intervention = intervention.rows(rows).draw_random(len(rows), do_rng)
-        if draws is None:
-            return self._counterfactuals(frame, x, rows, intervention, None), intervention
-        turn = np.tile(np.arange(repeats), len(frame)) % len(dealt)
-        parts = []
-        for k, (fit, rng) in enumerate(zip(dealt, [abduct_rng, *others], strict=True)):
-            mine = np.flatnonzero(turn == k)
-            own = intervention.rows(mine)
-            if len(mine):
-                parts.append(fit._counterfactuals(frame, x, rows[mine], own, rng))
-        return interleave(parts, turn), intervention
-
-    def _dealt(self) -> list[CausalModel]:
-        """The fits that draws are dealt to."""
-        main, others = self._fits()
-        return [*([] if main is None else [main]), *others]
-
-    def _counterfactuals(
-        self,
-        frame: pd.DataFrame,
-        x: Columns,
-        rows: np.ndarray,
-        intervention: Intervention,
-        rng: np.random.Generator | None,
-    ) -> Columns:
-        """Abduction, action, prediction for the given places in a frame, by this fit alone."""
-        # Draws of the noise of all nodes follow one another: leaving some out would change others.
-        below = None if rng is not None else intervention.below
-
-        def abducted(a: int, b: int) -> tuple[Noise, Columns]:
-            take = rows[a:b]
-            kept = self._filled({name: values[take] for name, values in x.items()}, rng)
-            return self._abduct_frame(frame.iloc[take], kept, rng, below), kept
-
-        if intervention.has_policy():
-            parts = [abducted(a, b) for a, b in _chunks(len(rows))]
-            u, kept = _join([p[0] for p in parts]), _join([p[1] for p in parts])
-            return self._simulate(u, intervention, len(rows), kept)
-        pieces = []
-        for a, b in _chunks(len(rows)):
-            u, kept = abducted(a, b)
-            pieces.append(self._simulate(u, intervention.rows(slice(a, b)), b - a, kept))
-        return _join(pieces)
-
-    def _simulate(
-        self,
-        u: Noise,
-        intervention: Intervention,
-        n: int,
-        factual: Columns | None = None,
-    ) -> Columns:
-        """Resolve `do` and run F in chunks; what `do` cannot reach keeps its factual value."""
-
-        def run(do: Columns) -> Columns:
-            pieces = [
-                self.simulate(_rows(u, a, b), {c: v[a:b] for c, v in do.items()})
-                for a, b in _chunks(n)
-            ]
-            x = _join(pieces)
-            x.update(do)  # exactly, whatever the engine's precision
-            if factual is not None:
-                reached = {self.graph.node_of(c) for c in do} | below(do)
-                for node in self.graph.nodes:
-                    if node not in reached:
-                        x.update({c: factual[c] for c in self.graph.columns(node)})
-            return x
-
-        def below(do: Columns) -> set[str]:
-            nodes = {self.graph.node_of(c) for c in do}
-            return set(self.graph.descendants(*nodes))
-
-        def natural(do: Columns) -> Columns:
-            # A shift looks at its own node alone. If nothing above it moves, that is the factual
-            # value, and F need not be run to know it: half the work of a shifted counterfactual.
-            shifted = not intervention.has_policy() and below(do).isdisjoint(intervention.nodes)
-            return {**factual, **do} if factual is not None and shifted else run(do)
-
-        return run(intervention.resolve(natural))
-
-
-def _fresh_seed() -> int:
-    return int(np.random.SeedSequence().generate_state(1)[0])
-
-
-def _generators(seed: Any, count: int) -> list[np.random.Generator]:
-    sequence = np.random.SeedSequence(check_seed(seed))
-    return [np.random.default_rng(s) for s in sequence.spawn(count)]
-
-
-def _chunks(n: int) -> Iterator[tuple[int, int]]:
-    return ((a, min(a + CHUNK, n)) for a in range(0, n, CHUNK))
-
-
-def _rows(u: Noise, a: int, b: int) -> Noise:
-    return {key: values[a:b] for key, values in u.items()}
-
-
-def _join(pieces: list[Columns]) -> Columns:
-    if len(pieces) == 1:
-        return dict(pieces[0])
-    return {name: np.concatenate([p[name] for p in pieces]) for name in pieces[0]}
-
-
-def interleave(parts: list[dict[str, np.ndarray]], turn: np.ndarray) -> dict[str, np.ndarray]:
-    """Rows that several models were dealt in turn, put back in their order."""
-    if len(parts) == 1:
-        return dict(parts[0])
-    result: dict[str, np.ndarray] = {}
-    for key, like in parts[0].items():
-        whole = np.empty((len(turn), *like.shape[1:]), dtype=like.dtype)
-        for k, part in enumerate(parts):
-            whole[turn == k] = part[key]
-        result[key] = whole
-    return result

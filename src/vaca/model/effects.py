@@ -1,4 +1,4 @@
-r"""Average effects: whom they are about, by which fits, and how sure they are.
+r"""Average effects: of which rows, by which fits, and how sure they are.
 
 The value is that of the main fit. Every refit answers the same question with the same noise; with
 their answers :math:`m_1, \dots, m_K` about the main one, :math:`m`,
@@ -28,6 +28,7 @@ from vaca.table.schema import Schema, as_frame
 
 if TYPE_CHECKING:
     from vaca.model.causal_model import CausalModel
+    from vaca.model.primitives import Primitives
 
 #: Answers of a row's draws that are averaged, when the caller does not say how many.
 DRAWN_ROWS = 10_000
@@ -58,7 +59,7 @@ class EffectQuestion:
 
 @dataclass(frozen=True)
 class About:
-    """Whom an answer is about: rows, their weights, and where they are among the kept rows."""
+    """The rows an answer is about, their weights, and where they are among the kept rows."""
 
     rows: pd.DataFrame | None = None
     weights: np.ndarray | None = None
@@ -133,8 +134,8 @@ def outcome_level(schema: Schema, outcome: str, level: Any) -> Any:
     if level is None and not column.numeric_levels:
         if column.kind != "binary":
             raise VacaError(
-                f"the outcome {outcome!r} is {column.kind}: say which level's probability the "
-                f"effect is on, with level=; its levels: {list(column.levels)}"
+                f"the outcome {outcome!r} is {column.kind}: name the level whose probability "
+                f"is meant with level=; its levels: {list(column.levels)}"
             )
         level = column.levels[-1]
     if level is not None:
@@ -153,7 +154,7 @@ def score(schema: Schema, outcome: str, level: Any, values: np.ndarray) -> np.nd
 
 
 def differences(
-    model: CausalModel, question: EffectQuestion, outside: list[str] | None
+    model: Primitives, question: EffectQuestion, outside: list[str] | None
 ) -> np.ndarray:
     """Per row: the outcome under treatment minus that under control, with the same noise.
 

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.errors import InterventionError, SchemaError, SupportWarning, did_you_mean
+from vaca.errors import InterventionError, SchemaError, SupportWarning, did_you_mean, shorten
 from vaca.graph.dag import CausalGraph
 from vaca.model.arguments import check_number
 from vaca.table.column import first
@@ -233,13 +233,10 @@ class Intervention:
         found = []
         for name in (c for columns in self.parts.values() for c in columns):
             column, value = self.schema[name], values[name]
-            if column.discrete or column.low is None or column.high is None or not len(value):
-                continue
-            low, high = float(np.min(value)), float(np.max(value))
-            beyond = max(column.low - low, high - column.high)
-            if beyond > 0:
-                rows = int(np.sum((value < column.low) | (value > column.high)))
-                width = column.high - column.low
+            rows = int(column.outside(value).sum())
+            if rows and column.low is not None and column.high is not None:
+                low, high = float(np.min(value)), float(np.max(value))
+                beyond, width = max(column.low - low, high - column.high), column.high - column.low
                 share = f", {beyond / width:.2g} times the width of that range" if width else ""
                 found.append(
                     f"do on {name!r}: {rows} of {len(value)} row(s) lie outside the observed range "
@@ -262,6 +259,8 @@ def _gather(do: Mapping[str, Any], graph: CausalGraph) -> dict[str, Any]:
     """The same `do`, with the columns of a block gathered under its node."""
     result: dict[str, Any] = {}
     for name, given in do.items():
+        if not isinstance(name, str):
+            raise InterventionError(f"do names nodes by text; got {shorten(name)}")
         node = None if name in graph or name not in graph.all_columns else graph.node_of(name)
         if node is None or len(graph.columns(node)) == 1:
             result[name] = given

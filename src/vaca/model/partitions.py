@@ -31,8 +31,9 @@ from vaca.model.streaming import (
     stream_counterfactuals,
 )
 from vaca.model.workers import each
+from vaca.table.atomic import clean, complete
 from vaca.table.files import parquet_files
-from vaca.table.writing import complete, write_table
+from vaca.table.writing import write_table
 
 __all__ = ["dask_counterfactuals", "partitioned_counterfactuals", "partitioned_samples"]
 
@@ -269,10 +270,14 @@ class _Answers:
                 f"{self.folder} exists already and holds no answers to go on with; choose another "
                 "name"
             )
-        lines = []
-        for text in self.log.read_text("utf-8").splitlines():
-            with suppress(ValueError):  # the last line of a killed process may be half a line
-                lines.append(json.loads(text))
+        lines: list[dict[str, Any]] = []
+        for text in self.log.read_text("utf-8", errors="replace").splitlines():
+            with suppress(ValueError, RecursionError):  # a killed process may leave half a line
+                line = json.loads(text)
+                if isinstance(line, dict) and (not lines or _is_answer(line)):
+                    lines.append(line)
+        if not lines or "seed" not in lines[0]:
+            raise VacaError(f"{self.log} is damaged; remove {self.folder} and ask again")
         return lines
 
     def _compare(self, before: dict[str, Any], now: dict[str, Any]) -> None:
@@ -292,14 +297,12 @@ class _Answers:
         if progress is not None:
             for name in skipped:
                 progress(self.done[name].rows)
-        with self.log.open("a", encoding="utf-8") as log:
-            for number, answers in zip(self.todo, pieces, strict=True):
-                self.done[self.parts[number]] = answers
-                line = {"part": self.parts[number], "answers": asdict(answers)}
-                log.write("\n" + json.dumps(line))  # on a line of its own, whatever stands before
-                log.flush()
-                if progress is not None:
-                    progress(answers.rows)
+        try:
+            self._note(pieces, progress)
+        except BaseException:
+            for number in self.todo:  # the processes that wrote them were ended on the way here
+                clean(self.folder / self.parts[number])
+            raise
         total = Streamed()
         for name in self.parts:
             one = self.done[name]
@@ -309,6 +312,25 @@ class _Answers:
                 total.outside[column] = total.outside.get(column, 0) + count
             total.unseen += [text for text in one.unseen if text not in total.unseen]
         return total
+
+    def _note(self, pieces: Iterator[Streamed], progress: Callable[[int], None] | None) -> None:
+        with self.log.open("a", encoding="utf-8") as log:
+            for number, answers in zip(self.todo, pieces, strict=True):
+                self.done[self.parts[number]] = answers
+                line = {"part": self.parts[number], "answers": asdict(answers)}
+                log.write("\n" + json.dumps(line))  # on a line of its own, whatever stands before
+                log.flush()
+                if progress is not None:
+                    progress(answers.rows)
+
+
+def _is_answer(line: dict[str, Any]) -> bool:
+    """Whether a line of the log says of a part what came of it; one that does not is not used."""
+    told = line.get("answers")
+    if not isinstance(line.get("part"), str) or not isinstance(told, dict):
+        return False
+    plain = asdict(Streamed())
+    return told.keys() == plain.keys() and all(type(told[k]) is type(plain[k]) for k in plain)
 
 
 def _short(value: Any) -> str:

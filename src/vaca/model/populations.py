@@ -10,6 +10,7 @@ import pandas as pd
 
 from vaca.model.causal_model import CausalModel
 from vaca.model.effects import combined, fit_variance
+from vaca.model.primitives import Primitives
 from vaca.table.contrast import contrast
 from vaca.table.schema import Schema
 
@@ -49,7 +50,7 @@ def differences_interval(
     )
 
 
-def _rows(model: CausalModel, n: int, do: Mapping[str, Any], seed: int) -> pd.DataFrame:
+def _rows(model: Primitives, n: int, do: Mapping[str, Any], seed: int) -> pd.DataFrame:
     """Rows of a fit, without the words about what leaves the data."""
     x, _ = model._sampled(n, do, seed)
     return model.schema_.decode(x, index=pd.RangeIndex(n))

@@ -226,12 +226,10 @@ def _can_leave_support(model: CausalModel, do: Mapping[str, Any]) -> bool:
     for columns in parts.values():
         for name, part in columns.items():
             column = model.schema_[name]
-            if column.discrete or column.low is None or column.high is None:
-                continue
             if isinstance(part, Shift):
-                return True
-            value = float(model.schema_.encode_value(name, part))
-            if not column.low <= value <= column.high:
+                if column.low is not None:
+                    return True
+            elif column.outside(np.array(model.schema_.encode_value(name, part))).any():
                 return True
     return False
 
@@ -241,11 +239,9 @@ def _outside(
 ) -> np.ndarray:
     result = np.zeros(len(answer), dtype=bool)
     for name in intervened:
-        column = model.schema_[name]
-        if column.discrete or column.low is None or column.high is None:
+        if model.schema_[name].discrete:
             continue
-        values = as_numbers(answer[name])
-        beyond = (values < column.low) | (values > column.high)
+        beyond = model.schema_[name].outside(as_numbers(answer[name]))
         if beyond.any():
             tally.outside[name] = tally.outside.get(name, 0) + int(beyond.sum())
         result |= beyond

@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from vaca.graph.dag import CausalGraph
+from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Columns, Schema
 
 __all__ = ["Comparable", "Overlap"]
@@ -67,7 +68,7 @@ class Overlap:
     @classmethod
     def of(cls, rows: Columns, graph: CausalGraph, schema: Schema) -> Overlap:
         """Look at the rows of a table, encoded."""
-        n = len(next(iter(rows.values())))
+        n = row_count(rows)
         ranges = int(min(RANGES, np.sqrt(n / EXPECTED)))
         pairs = _pairs(graph)
         edges: dict[str, np.ndarray] = {}
@@ -112,7 +113,7 @@ class Overlap:
         follows the one that is set goes with it by the model's own mechanism.
         """
         effects = self._torn(rows, graph, do)
-        looked = {column: values[:ROWS] for column, values in rows.items()}
+        looked = take_rows(rows, slice(None, ROWS))
         shares = {
             pair: float(np.mean(self._in_cells(looked, pair, self.unseen[pair])))
             for pair in effects
@@ -130,7 +131,7 @@ class Overlap:
 
         A cell beside one that rows are in is an edge of the data, not beyond it.
         """
-        found = np.zeros(len(next(iter(rows.values()))), dtype=bool)
+        found = np.zeros(row_count(rows), dtype=bool)
         for pair in self._torn(rows, graph, do):
             far = self.unseen[pair]
             for axis, column in enumerate(pair):

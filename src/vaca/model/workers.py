@@ -22,6 +22,8 @@ Answer = TypeVar("Answer")
 RETRIES = 3
 #: Seconds between two looks at the parent.
 EVERY = 0.5
+#: Files that must still be free to open for local processes: for all of them, and for each.
+FILES, FILES_EACH = 12, 4
 
 _watching = threading.Event()
 
@@ -63,14 +65,15 @@ def each(
 
 
 def _on_processes(function: Any, shared: Any, pieces: Sequence[Any], jobs: int) -> Iterator[Any]:
-    from joblib import Parallel, delayed, parallel_config
+    from joblib import Parallel, delayed
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+    _check_files(min(jobs, len(pieces)))
     # Large arrays in `shared` are mapped into memory once and not copied for each process.
-    with parallel_config("loky", n_jobs=min(jobs, len(pieces)), inner_max_num_threads=1):
+    with _loky(min(jobs, len(pieces))):
         try:
             yield from Parallel(return_as="generator")(
-                delayed(_piece)(function, shared, piece) for piece in pieces
+                delayed(_piece)(function, shared, piece, os.getpid()) for piece in pieces
             )
         except TerminatedWorkerError:
             raise VacaError(
@@ -78,9 +81,39 @@ def _on_processes(function: Any, shared: Any, pieces: Sequence[Any], jobs: int) 
             ) from None
 
 
-def _piece(function: Any, shared: Any, piece: Any) -> Any:
+def _check_files(jobs: int) -> None:
+    """Refuse processes whose pipes could not be opened: half started, they end in a traceback."""
+    try:
+        import resource
+
+        limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        free = limit - len(os.listdir("/dev/fd"))
+    except (ImportError, OSError):  # not on every system
+        return
+    needed = FILES + FILES_EACH * jobs
+    if limit != resource.RLIM_INFINITY and free < needed:
+        raise VacaError(
+            f"{jobs} processes need {needed} more open files, and only {max(free, 0)} of the "
+            f"{limit} that this system allows are free; raise the limit (ulimit -n) or ask for "
+            "one process"
+        )
+
+
+def _loky(jobs: int) -> Any:
+    """Local processes that look out for this one's end before they have anything to do."""
+    from joblib import parallel_config
+
+    common: Any = {"n_jobs": jobs, "inner_max_num_threads": 1}
+    try:
+        watch: Any = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
+        return parallel_config("loky", **common, **watch)
+    except TypeError:  # joblib before 1.5; a process looks out once it has its first piece
+        return parallel_config("loky", **common)
+
+
+def _piece(function: Any, shared: Any, piece: Any, parent: int) -> Any:
     """A piece in a process that does not outlive the one that asked for it."""
-    end_with_parent()
+    end_with_parent(parent)
     return function(shared, piece)
 
 
@@ -120,12 +153,16 @@ def _on_cluster(function: Any, shared: Any, pieces: Sequence[Any], address: str)
 # ---------------------------------------------------------------------- ending in time
 
 
-def end_with_parent() -> None:
-    """Call in a child: it ends soon after its parent does, also a killed one. Again: nothing."""
+def end_with_parent(parent: int | None = None) -> None:
+    """Call in a child: it ends soon after its parent does, also a killed one. Again: nothing.
+
+    Who knows the parent's number says it: the parent may be gone by now.
+    """
     if _watching.is_set():
         return
     _watching.set()
-    threading.Thread(target=_watch, args=(os.getppid(),), daemon=True).start()
+    number = os.getppid() if parent is None else parent
+    threading.Thread(target=_watch, args=(number,), daemon=True).start()
 
 
 def _watch(parent: int) -> None:

@@ -19,6 +19,7 @@ from vaca.model.causal_model import CausalModel
 from vaca.reproduction.recipes import edit_graph, recipe
 from vaca.reproduction.run import Run
 from vaca.reproduction.truths import Marginal, load_truth
+from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Columns, Schema
 
 __all__ = ["case", "check_scores", "graph_check_scores"]
@@ -148,8 +149,8 @@ class _Quick:
 
     def __init__(self, graph: CausalGraph, schema: Schema, rows: Columns) -> None:
         self.graph, self.schema, self.models, self.rest = graph, schema, {}, {}
-        n = min(len(next(iter(rows.values()))), 3000)
-        rows = {c: v[:n] for c, v in rows.items()}
+        n = min(row_count(rows), 3000)
+        rows = take_rows(rows, slice(None, n))
         for node in graph.order:
             y, parents = rows[node], graph.parents(node)
             levels = len(schema[node].levels)
@@ -218,7 +219,7 @@ def plain_tests(
     correlation with a parent; that counts only where the right graph passes, since noise need not
     be additive. (Of two columns it would be no test: their errors may share a changing spread.)
     """
-    rows = {c: v[:PLAIN_ROWS] for c, v in rows.items()}
+    rows = take_rows(rows, slice(None, PLAIN_ROWS))
     if _rejects(_independences(graph, schema, rows, seed)):
         return True
     return _rejects(_directions(graph, schema, rows, seed)) and not _rejects(
@@ -231,7 +232,7 @@ def _rejects(p: list[float]) -> bool:
 
 
 def _numbers(rows: Columns, schema: Schema, names: Any) -> np.ndarray:
-    parts = [np.empty((len(next(iter(rows.values()))), 0))]
+    parts = [np.empty((row_count(rows), 0))]
     for name in names:
         levels = len(schema[name].levels)
         values = np.eye(levels)[rows[name]] if levels else np.asarray(rows[name], float)[:, None]

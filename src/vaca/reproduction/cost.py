@@ -22,21 +22,23 @@ def cpu_seconds(runs: Iterable[Run], store: Store) -> float:
     """CPU seconds that the runs will take; 0 if nothing like them was ever measured.
 
     Each run counts as the median of the runs that are most like it, in the store or among those
-    that vaca ships: of the same model and SCM, else of the same model, else of all.
+    that vaca ships: of the same model (or task) and SCM, else of the same model, else of all.
     """
     known = _shipped()
     known.update(measured(store.reports()))
     if not known:
         return 0.0
     whole = median(known.values())
-    by_model: dict[str, list[float]] = {}
+    by_first: dict[str, list[float]] = {}  # a model, or a task other than evaluating one
     for key, seconds in known.items():
-        by_model.setdefault(key.partition(" ")[0], []).append(seconds)
+        by_first.setdefault(key.partition(" ")[0], []).append(seconds)
     total = 0.0
     for run in runs:
-        usual = by_model.get(run.model, [whole])
-        seconds = known.get(f"{run.model} {run.scm}", median(usual))
-        total += seconds * _share(run)
+        if run.task in by_first:
+            total += known.get(f"{run.task} {run.scm}", median(by_first[run.task]))
+            continue
+        usual = by_first.get(run.model, [whole])
+        total += known.get(f"{run.model} {run.scm}", median(usual)) * _share(run)
     return total
 
 
@@ -52,14 +54,24 @@ def _share(run: Run) -> float:
 
 
 def measured(reports: Iterable[Mapping[str, Any]]) -> dict[str, float]:
-    """Median CPU seconds of a run by "model scm", over reports of runs at their usual size."""
+    """Median CPU seconds of a run by "model scm", over reports of runs at their usual size.
+
+    Runs with a task of their own, such as coverage, go by "task scm", whatever their size.
+    """
     found: dict[str, list[float]] = {}
     for report in reports:
         run = report["run"]
+        if run.get("task", "evaluate") not in ("evaluate", "parameters"):
+            if report.get("cpu_seconds") is not None:
+                key = f"{run['task']} {run['scm']}"
+                found.setdefault(key, []).append(float(report["cpu_seconds"]))
+            continue
         cpu = report.get("fit_cpu_seconds", report.get("fit_seconds"))
         if cpu is None or run.get("train") != USUAL_ROWS or run.get("task") == "parameters":
             continue
-        seconds = float(cpu) + float(report.get("evaluate_seconds", 0.0))
+        # Older reports have the time of evaluating by the clock, which a busy machine stretches.
+        whole = float(cpu) + float(report.get("evaluate_seconds", 0.0))
+        seconds = float(report.get("cpu_seconds", whole))
         found.setdefault(f"{run['model']} {run['scm']}", []).append(seconds)
     return {key: round(median(values), 1) for key, values in sorted(found.items())}
 

@@ -18,7 +18,7 @@ from scipy.special import expit
 from vaca.engines.registry import engine_class
 from vaca.errors import VacaWarning
 from vaca.model.intervention import Shift
-from vaca.reproduction.coverage_tables import KINDS, Kind
+from vaca.reproduction.coverage_cases import KINDS, Kind
 from vaca.reproduction.experiment import Experiment, Options, Reports
 from vaca.reproduction.figures import Picture
 from vaca.reproduction.result_tables import Cell, Table, Tone

@@ -59,11 +59,13 @@ def execute(run: Run) -> dict[str, Any]:
     """
     if run.task not in TASKS:
         raise VacaError(f"unknown task {run.task!r}; {did_you_mean(run.task, TASKS)}")
+    start = time.process_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         report = TASKS[run.task](run)
     texts = dict.fromkeys(str(warning.message) for warning in caught)
-    return {**report, "warnings": list(texts), "versions": _versions()}
+    spent = round(time.process_time() - start, 1)
+    return {**report, "cpu_seconds": spent, "warnings": list(texts), "versions": _versions()}
 
 
 def _fit(run: Run, truth: CausalModel) -> tuple[Any, Any, Any, dict[str, Any]]:

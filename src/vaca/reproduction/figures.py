@@ -13,23 +13,28 @@ import numpy as np
 import pandas as pd
 
 from vaca.reproduction.comparison import TITLES, label
+from vaca.show.words import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Picture", "bars", "box", "lines", "pairs"]
+__all__ = ["Picture", "bar_words", "bars", "box", "box_words", "lines", "pairs", "trend_words"]
 
 COLOURS = ("#0b6e99", "#d1495b", "#3a7d44", "#edae49", "#6c4f9e", "#5a6577", "#00798c", "#a23b72")
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with the name of its file and what to say about it."""
+    """A figure with the name of its file, what to say about it, and words in its place.
+
+    `alt` says in a sentence what the picture shows, for those who do not see it.
+    """
 
     name: str
     title: str
     figure: Figure
     caption: str = ""
+    alt: str = ""
 
     def png(self) -> bytes:
         """The picture as a PNG file, the same bytes for the same data."""
@@ -42,7 +47,7 @@ class Picture:
         data = base64.b64encode(self.png()).decode()
         return (
             f"<h2>{html.escape(self.title)}</h2>\n<figure>"
-            f'<img alt="{html.escape(self.title)}" src="data:image/png;base64,{data}">'
+            f'<img alt="{html.escape(self.alt or self.title)}" src="data:image/png;base64,{data}">'
             f"<figcaption>{html.escape(self.caption)}</figcaption></figure>"
         )
 
@@ -106,6 +111,43 @@ def lines(
         axis.set_title(scm or "all", fontsize=10)
     axes[0].legend(fontsize=8, frameon=False)
     return figure
+
+
+def trend_words(frame: pd.DataFrame, x: str, xlabel: str, metric: str = "int_mmd") -> str:
+    """How a score goes from the least to the greatest of a number, over all panels, per model."""
+    part = frame[frame["metric"] == metric]
+    low, high = float(part[x].min()), float(part[x].max())
+    said = []
+    for model in dict.fromkeys(part["model"]):
+        mean = part[part["model"] == model].groupby(x)["value"].mean()
+        said.append(f"from {mean.iloc[0]:.2g} to {mean.iloc[-1]:.2g} for {label(model)}")
+    return (
+        f"Lines: as the {xlabel} goes from {low:g} to {high:g}, {TITLES[metric]} x100 goes "
+        f"{' and '.join(said)}, on average over the panels."
+    )
+
+
+def bar_words(
+    frame: pd.DataFrame, group: str, order: Sequence[str], metric: str = "int_mmd"
+) -> str:
+    """The mean score of each group, over all panels, per model."""
+    part = frame[frame["metric"] == metric]
+    said = []
+    for model in dict.fromkeys(part["model"]):
+        mean = part[part["model"] == model].groupby(group)["value"].mean()
+        values = ", ".join(f"{name} {mean[name]:.2g}" for name in order if name in mean)
+        said.append(f"{label(model)}: {values}")
+    return f"Bars of {TITLES[metric]} x100, on average over the panels. {'; '.join(said)}."
+
+
+def box_words(values: Mapping[str, Mapping[str, Sequence[float]]], what: str) -> str:
+    """The median of each model over all graphs."""
+    joined: dict[str, list[float]] = {}
+    for models in values.values():
+        for name, found in models.items():
+            joined.setdefault(name, []).extend(found)
+    said = [f"{label(name)} {number(float(np.median(found)))}" for name, found in joined.items()]
+    return f"Boxes for each graph and model; median {what} over all graphs: {', '.join(said)}."
 
 
 def _scale(axis: Any, values: pd.Series) -> None:

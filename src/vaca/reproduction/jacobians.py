@@ -102,7 +102,11 @@ def jacobian_picture() -> Picture:
         "right: condition 2 on the encoder."
     )
     title = "The two design conditions as Jacobians"
-    return Picture("figure-jacobians", title, _draw(panels), caption)
+    alt = (
+        "Six small tables of derivatives: without a hidden layer the chain's decoder has a zero "
+        "from z1 to x3 and with one it has none; a hidden layer in the encoder lets z3 see x1."
+    )
+    return Picture("figure-jacobians", title, _draw(panels), caption, alt)
 
 
 def _change(hidden_layers: int) -> np.ndarray:

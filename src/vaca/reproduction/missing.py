@@ -88,10 +88,10 @@ GAPS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "outcome": (_outcome_by_causes, "the outcome, by a cause", "another population"),
     "by-chance": (_by_chance, "a cause, by chance", "right"),
 }
-#: The revision of the default engine that the study is of; to be raised when it is done anew.
-MAKER = "Composite-r2"
+#: Runs of another revision of the default engine are other runs.
+MAKER = f"Composite-r{Composite.revision}"
 #: Tables of each kind.
-TABLES = 4
+TABLES = 8
 
 
 def missing_scores(run: Run) -> dict[str, Any]:

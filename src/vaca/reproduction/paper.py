@@ -11,7 +11,7 @@ import numpy as np
 from vaca.reproduction.comparison import label, results_table, score_frame, spread, verdict
 from vaca.reproduction.experiment import Experiment, Options, Reports, plan
 from vaca.reproduction.fairness_study import fairness_runs, fairness_show
-from vaca.reproduction.figures import Picture, box, lines, pairs
+from vaca.reproduction.figures import Picture, box, box_words, lines, pairs, trend_words
 from vaca.reproduction.jacobians import jacobian_picture
 from vaca.reproduction.result_tables import Cell, Table, Tone
 from vaca.reproduction.run import Run
@@ -66,14 +66,19 @@ def _boxes(reports: Reports, what: str) -> dict[str, dict[str, list[float]]]:
 
 
 def _time_show(reports: Reports, options: Options) -> list[Table | Picture]:
-    figure = box(_boxes(reports, "fit_cpu_seconds"), ylabel="CPU seconds to fit")
+    values = _boxes(reports, "fit_cpu_seconds")
+    figure = box(values, ylabel="CPU seconds to fit")
     caption = "CPU seconds to fit 5000 rows, one thread, over equations and seeds."
-    return [Picture("figure-time", "Training time", figure, caption)]
+    alt = box_words(values, "CPU seconds")
+    return [Picture("figure-time", "Training time", figure, caption, alt)]
 
 
 def _params_show(reports: Reports, options: Options) -> list[Table | Picture]:
-    figure = box(_boxes(reports, "parameters"), ylabel="parameters")
-    return [Picture("figure-params", "Number of parameters", figure, "Over equations and seeds.")]
+    values = _boxes(reports, "parameters")
+    figure = box(values, ylabel="parameters")
+    alt = box_words(values, "number of parameters")
+    caption = "Over equations and seeds."
+    return [Picture("figure-params", "Number of parameters", figure, caption, alt)]
 
 
 # ---------------------------------------------------------------------- pairs
@@ -83,12 +88,25 @@ def _no_runs(options: Options) -> list[Run]:
     return []
 
 
+#: What one sees, of those that the docs show.
+PAIRS_WORDS = {
+    "collider-nadd": "x1 has two humps, x2 one, and x3 lies on a bowl over x1, steep at both ends.",
+    "loan": "the loan falls off for old and for young ages, its duration rises with it, and income "
+    "and savings rise together.",
+    "adult": "education and hours fall into separate bands, hours have a spike at zero for the "
+    "old, and income takes a few heights.",
+}
+
+
 def _pairs_show(reports: Reports, options: Options) -> list[Table | Picture]:
     pictures = []
     for scm in options.scms or SCMS:
         data = load_truth(scm).sample(1000, seed=0)
         figure = pairs(data, f"{scm}, 1000 rows")
-        pictures.append(Picture(f"figure-pairs-{scm}", scm, figure, "Rows of the true model."))
+        alt = f"Histograms and scatter plots of {len(data.columns)} columns of {scm}"
+        alt += f": {PAIRS_WORDS[scm]}" if scm in PAIRS_WORDS else "."
+        caption = "Rows of the true model."
+        pictures.append(Picture(f"figure-pairs-{scm}", scm, figure, caption, alt))
     return pictures
 
 
@@ -199,7 +217,9 @@ def _latent_show(reports: Reports, options: Options) -> list[Table | Picture]:
     panels = [(scm, metric) for scm in scms for metric in ("obs_mmd", "int_mmd", "cf_mse")]
     figure = lines(frame, "dimension", panels, xlabel="dimension of z", log_x=True)
     caption = "Protocol published; mean and one sd over seeds."
-    return [Picture("figure-latent-dim", "The dimension of the latent space", figure, caption)]
+    alt = trend_words(frame, "dimension", "dimension of z")
+    title = "The dimension of the latent space"
+    return [Picture("figure-latent-dim", title, figure, caption, alt)]
 
 
 PAPER: Sequence[Experiment] = (

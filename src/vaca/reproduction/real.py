@@ -79,26 +79,30 @@ def answer(table: RealTable, engine: str, settings: dict[str, Any]) -> dict[str,
 def measure(
     folder: Path, names: Iterable[str], methods: Iterable[str], say: Callable[[str], None]
 ) -> None:
-    """Measure what the folder does not hold yet."""
+    """Measure what the folder does not hold yet, or holds of an engine that has changed since."""
     path = folder / OURS
-    records = _read(path)
-    done = {(r["table"], r["method"]) for r in records}
+    records = {(r["table"], r["method"]): r for r in _read(path)}
     for name in names:
         offered = GAPS if name == "nhefs-gaps" else {m: METHODS[m] for m in methods}
         if name.startswith("acic-") and name != FIRST:
             offered = {m: how for m, how in offered.items() if m == DEFAULT}
         for method, (engine, settings) in offered.items():
-            if (name, method) in done:
+            revision = getattr(engine_class(engine), "revision", 1)
+            if records.get((name, method), {}).get("revision") == revision:
                 continue
             begin = time.process_time()
             answers = answer(load_real(name), engine, settings)
             seconds = round(time.process_time() - begin, 1)
-            record = {"table": name, "method": method, "answers": answers, "seconds": seconds}
-            records.append(record)
+            records[name, method] = {
+                "table": name, "method": method, "revision": revision, "answers": answers,
+                "seconds": seconds,
+            }  # fmt: skip
             folder.mkdir(parents=True, exist_ok=True)
             _keep_truth(folder / TRUTHS, name)
             with complete(path) as part:
-                part.write_text(json.dumps(records, indent=1) + "\n", encoding="utf-8")
+                part.write_text(
+                    json.dumps(list(records.values()), indent=1) + "\n", encoding="utf-8"
+                )
             say(f"{name}, {method}: {seconds:.0f} CPU s")
 
 

@@ -43,18 +43,22 @@ OTHERS = [e for e in EXPERIMENTS.values() if e.name not in LEFT_OUT]
 MOST_SEEDS = tuple(range(20))
 #: Longer tables are folded.
 FOLD = 12
-#: Headings in words; an experiment that is not here goes by its name.
+#: Every experiment on the page has a heading in words.
 HEADINGS = {
+    "table-design": "How deep the decoder must be",
+    "table-params": "Size by the dimension of z",
     "table-fairness": "Fair classifiers on German Credit",
-    "unseen": "True models that no choice was made on",
-    "auto": "How well `vaca.auto` chooses",
-    "coverage": "How often an interval holds the truth",
-    "confounding": "A hidden common cause",
-    "graph-errors": "A wrong graph",
-    "check": "Wrong graphs and bad fits that `vaca check` finds",
+    "figure-latent-dim": "Accuracy by the dimension of z",
+    "sensitivity-graph": "A wrong graph",
+    "sensitivity-confounding": "A hidden common cause",
     "depth": "Deep graphs",
     "sample-size": "Few rows and many",
+    "unseen": "True models that no choice was made on",
+    "auto": "How well `vaca.auto` chooses",
+    "check": "Wrong graphs and bad fits that `vaca check` finds",
+    "coverage": "How often an interval holds the truth",
     "missing": "Tables with gaps",
+    "default": "The default engine against every single one",
 }
 
 HOW = """\
@@ -169,7 +173,7 @@ def accuracy(store: Store) -> str:
         found = _stored(store, experiment)
         if not found:
             continue
-        parts.append(f"### {HEADINGS.get(experiment.name, experiment.name)}")
+        parts.append(f"### {HEADINGS[experiment.name]}")
         parts.append(f"{experiment.help} Made by `vaca reproduce {experiment.name}`.")
         shown = experiment.show(found, Options())
         for item in shown:
@@ -183,7 +187,7 @@ def accuracy(store: Store) -> str:
 
 def _shown_picture(picture: Picture) -> str:
     words = picture.caption or picture.title
-    return f"![{picture.title}](images/results/{picture.name}.png)\n\n{words}"
+    return f"![{picture.alt or picture.title}](images/results/{picture.name}.png)\n\n{words}"
 
 
 def _folded(words: str, table: Table) -> str:

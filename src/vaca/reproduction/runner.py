@@ -194,10 +194,10 @@ class _Worker:
     run: Run | None = None
 
 
-def _serve(pipe: multiprocessing.connection.Connection) -> None:
+def _serve(pipe: multiprocessing.connection.Connection, parent: int) -> None:
     """A worker process: do the runs that come through the pipe until it closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that holds the list
-    end_with_parent()
+    end_with_parent(parent)
     with contextlib.suppress(EOFError, OSError):
         while True:
             pipe.send(attempt(pipe.recv()))
@@ -205,7 +205,7 @@ def _serve(pipe: multiprocessing.connection.Connection) -> None:
 
 def _start_worker(context: Any) -> _Worker:
     ours, theirs = context.Pipe()
-    process = context.Process(target=_serve, args=(theirs,), daemon=True)
+    process = context.Process(target=_serve, args=(theirs, os.getpid()), daemon=True)
     before = {name: os.environ.get(name) for name in THREADS}
     os.environ.update(dict.fromkeys(THREADS, "1"))  # read when the child loads its libraries
     try:

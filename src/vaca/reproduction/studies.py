@@ -14,7 +14,7 @@ import pandas as pd
 
 from vaca.reproduction.comparison import TITLES, label, score_frame, spread
 from vaca.reproduction.experiment import Experiment, Options, Reports, plan
-from vaca.reproduction.figures import Picture, bars, lines
+from vaca.reproduction.figures import Picture, bar_words, bars, lines, trend_words
 from vaca.reproduction.result_tables import Cell, Table
 from vaca.reproduction.run import Run
 from vaca.reproduction.truths import load_truth
@@ -132,6 +132,7 @@ def _graph_show(reports: Reports, options: Options) -> list[Table | Picture]:
         "What a wrong graph costs",
         bars(frame, "change", panels, order=EDITS),
         f"One edge left out, added or turned round: {TRIED} of each, drawn at random.",
+        bar_words(frame, "change", EDITS),
     )
     return [picture, _table(frame, "change", "What a wrong graph costs", "Graph")]
 
@@ -165,7 +166,7 @@ def _line_show(
     panels = [(scm, m) for scm in dict.fromkeys(frame["scm"]) for m in SHOWN]
     figure = lines(frame, x, panels, xlabel=xlabel, log_x=log_x)
     table = _table(frame.sort_values(["scm", "model", x]), x, title, x)
-    return [Picture(name, title, figure, caption), table]
+    return [Picture(name, title, figure, caption, trend_words(frame, x, xlabel)), table]
 
 
 def _confounding_runs(options: Options) -> list[Run]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
-from vaca.model.causal_model import CausalModel, Noise
+from vaca.model.causal_model import CausalModel
+from vaca.model.primitives import Noise
 from vaca.reproduction.wild import wild_scm
 from vaca.scm import library as scms
 from vaca.scm.distributions import Distribution, Gamma, Normal

@@ -162,9 +162,15 @@ class Mixture:
     weights: Sequence[float] = field(default=())
 
     def __post_init__(self) -> None:
-        components = tuple(self.components)
-        if not components:
-            raise VacaError("Mixture: at least one component is needed.")
+        parts = self.components
+        components = () if isinstance(parts, str) or not _listed(parts) else tuple(parts)
+        if not components or not all(isinstance(part, Distribution) for part in components):
+            raise VacaError(
+                "Mixture: a list of distributions is needed, such as [Normal(), Gamma(2)]; got "
+                f"{shorten(parts)}"
+            )
+        if not _listed(self.weights):
+            raise VacaError(f"Mixture: weights are a list of numbers; got {shorten(self.weights)}")
         weights = tuple(self.weights) or (1 / len(components),) * len(components)
         if len(weights) != len(components):
             raise VacaError(
@@ -185,9 +191,18 @@ class Mixture:
         return out
 
 
+def _listed(values: Any) -> bool:
+    return hasattr(values, "__iter__") and hasattr(values, "__len__")
+
+
 def _weights(owner: str, values: Sequence[float]) -> tuple[float, ...]:
-    weights = tuple(float(value) for value in values)
-    if not weights or min(weights) < 0 or abs(sum(weights) - 1) > 1e-9:
+    try:
+        weights = tuple(float(value) for value in values)
+    except (TypeError, ValueError, OverflowError):
+        raise VacaError(
+            f"{owner}: probabilities are a list of numbers; got {shorten(values)}"
+        ) from None
+    if not weights or not min(weights) >= 0 or not abs(sum(weights) - 1) <= 1e-9:
         raise VacaError(
             f"{owner}: probabilities must be non-negative and sum to 1, got {list(weights)}."
         )

@@ -8,24 +8,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.errors import VacaError, did_you_mean
+from vaca.errors import AbductionError, VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
-from vaca.model.causal_model import CausalModel, Noise, _chunks, _generators
-from vaca.scm.distributions import Bernoulli, Categorical, Distribution, Gamma, Mixture, Normal
+from vaca.model.causal_model import CausalModel
+from vaca.model.primitives import Noise, chunks, generators
+from vaca.scm.distributions import Distribution
 from vaca.scm.equations import Equation, check_inverse, check_noise, make_schema, read_inputs
 from vaca.scm.inversion import solve_noise
+from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Columns, Kind
 
-__all__ = [
-    "AbductionError",
-    "Bernoulli",
-    "Categorical",
-    "Distribution",
-    "Gamma",
-    "Mixture",
-    "Normal",
-    "StructuralCausalModel",
-]
+__all__ = ["StructuralCausalModel"]
 
 #: Around the mean, in standard deviations: where the paper's text and its published runs intervene.
 GRIDS = {"paper": (-1.0, -0.5, 0.0, 0.5, 1.0), "published": (-1.0, 0.1, 0.5, 1.0)}
@@ -35,10 +28,6 @@ RESIDUAL = "rounding/"
 
 #: Draws with which an equation is probed when its inverse was not declared.
 _PROBE_DRAWS = 2048
-
-
-class AbductionError(VacaError):
-    """The noise behind a row cannot be told from the row."""
 
 
 class StructuralCausalModel(CausalModel):
@@ -76,6 +65,7 @@ class StructuralCausalModel(CausalModel):
 
     Examples
     --------
+    >>> from vaca.scm import Normal
     >>> scm = StructuralCausalModel(
     ...     {
     ...         "dose": lambda u: u,
@@ -122,7 +112,7 @@ class StructuralCausalModel(CausalModel):
 
     def simulate(self, u: Noise, do: Columns) -> Columns:
         """Run the equations, causes first, with intervened columns in place of their equations."""
-        n = len(next(iter(u.values())))
+        n = row_count(u)
         x: Columns = {}
         for node in self.graph.order:
             if node in do:
@@ -143,7 +133,7 @@ class StructuralCausalModel(CausalModel):
         """
         u, bad = self._invert(x)
         if bad:
-            raise self._refusal(bad, range(len(next(iter(x.values())))))
+            raise self._refusal(bad, range(row_count(x)))
         return u
 
     # ------------------------------------------------------------------ the paper's interventions
@@ -274,7 +264,7 @@ class StructuralCausalModel(CausalModel):
         if known.all():
             return u
         rest = np.flatnonzero(~known)
-        solved, bad = self._invert({node: values[rest] for node, values in x.items()})
+        solved, bad = self._invert(take_rows(x, rest))
         if bad:
             raise self._refusal(bad, frame.index[rest])
         merged: Noise = {}
@@ -297,9 +287,9 @@ class StructuralCausalModel(CausalModel):
             return {}, known
         labels = frame.index.to_numpy()
         inside = (labels >= 0) & (labels < n)
-        generator = _generators(seed, 2)[0]
+        generator = generators(seed, 2)[0]
         u: Noise = {}
-        for start, stop in _chunks(n):  # as `sample` drew it
+        for start, stop in chunks(n):  # as `sample` drew it
             if not (inside & (labels >= start)).any():
                 break
             drawn = self.noise(stop - start, generator)
@@ -310,7 +300,7 @@ class StructuralCausalModel(CausalModel):
                 u[node][rows] = values[labels[rows] - start]
         rows = np.flatnonzero(inside)
         if len(rows):
-            again = self.simulate({node: values[rows] for node, values in u.items()}, {})
+            again = self.simulate(take_rows(u, rows), {})
             known[rows] = np.logical_and.reduce([again[node] == x[node][rows] for node in x])
         return u, known
 

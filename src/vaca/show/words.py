@@ -105,7 +105,7 @@ def effect_sentence(effect: Effect, column: Column | None = None, level: float =
     >>> effect_sentence(
     ...     Effect(-0.0412, 0.01, "ok", {"age": 40}, {"age": 30}, "yes", covers_fit=True)
     ... )
-    'If age had been 40 for everyone and not 30, ok = yes would be 4.1 percentage points less likely (95 % interval 2.2 to 6.1).'
+    'If age had been 40 for everyone instead of 30, ok = yes would be 4.1 percentage points less likely (95 % interval 2.2 to 6.1).'
     >>> from vaca.table.schema import Column
     >>> lost = Effect(-3.0, 0.5, "weight", {"diet": 1}, {}, covers_fit=True)
     >>> effect_sentence(lost, Column("continuous", unit="kg"))
@@ -130,7 +130,7 @@ def effect_sentence(effect: Effect, column: Column | None = None, level: float =
         )
     question = f"If {setting_words(effect.treatment)} for everyone"
     if effect.control:
-        question += f" and not {_values(effect)}"
+        question += f" instead of {_values(effect)}"
     if not effect.covers_fit:
         return f"{question}, {says} (no interval: the model was fitted once)."
     return f"{question}, {says} ({100 * level:g} % interval {a} to {b})."

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from vaca.errors import VacaError
+from vaca.graph.parts import check_path
 
 #: The flag of Linux's renameat2 that swaps two names at once.
 _EXCHANGE = 2
@@ -31,9 +32,7 @@ def complete(path: str | Path) -> Iterator[Path]:
 
     Whatever happens inside, `path` holds either what it held before or the whole new file.
     """
-    path = Path(path)
-    if "\0" in str(path):
-        raise VacaError(f"no file can be called {str(path)!r}: the name holds a zero byte")
+    path = check_path(path)
     folder = None
     try:
         clean(path)
@@ -87,6 +86,11 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
             shutil.rmtree(old, ignore_errors=True)
     finally:
         shutil.rmtree(fresh, ignore_errors=True)  # after an exchange: what was there before
+
+
+def try_to_write(path: Path) -> None:
+    """Make and remove something beside `path`: an `OSError` now, and not when all work is done."""
+    os.rmdir(_hidden(path.absolute()))
 
 
 def recover(path: Path) -> None:

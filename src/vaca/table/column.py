@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -49,6 +50,8 @@ class Column:
         How many values were missing where the column was looked at.
     unit : str
         Of a continuous or count column: shown with its numbers where an answer is put in words.
+    other : str
+        Of a categorical column: the level that stands for all texts that are not listed.
     """
 
     kind: Kind
@@ -58,6 +61,7 @@ class Column:
     dtype: str = "float64"
     missing: int = 0
     unit: str = ""
+    other: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.kind, str) or self.kind not in KINDS:
@@ -72,15 +76,31 @@ class Column:
                     f"a level is a text, a number or a truth value; got {shorten(level)} "
                     f"({type(level).__name__}). Turn the column into text or numbers first"
                 )
+            if isinstance(level, str):
+                _check_text(level)
+            elif not abs(level) <= LARGEST:
+                raise SchemaError(
+                    f"a level that is a number is at most {LARGEST:g}; got {shorten(level)}. Turn "
+                    "the column into text first"
+                )
         if self.discrete and not self.levels:
             raise SchemaError(f"a {self.kind} column needs its levels")
         if self.kind == "binary" and len(self.levels) > 2:
             raise SchemaError(
-                f"a binary column has 2 levels; got {len(self.levels)}: {list(self.levels[:5])}. "
-                "Use 'categorical' or 'ordinal'"
+                f"a binary column has 2 levels; got {len(self.levels)}: "
+                f"{shorten(list(self.levels[:5]))}. Use 'categorical' or 'ordinal'"
             )
         if not isinstance(self.unit, str) or (self.unit and self.discrete):
             raise SchemaError(f"a unit is a text, of a column of numbers; got {shorten(self.unit)}")
+        if self.other and (self.kind != "categorical" or self.other not in self.levels):
+            raise SchemaError(
+                f"`other` is one of the levels of a categorical column; got {shorten(self.other)}"
+            )
+        if len({isinstance(v, bool) for v in self.levels if not isinstance(v, str)}) > 1:
+            raise SchemaError(
+                f"levels are truth values or numbers, not both, as True is 1 to Python; got "
+                f"{shorten(list(self.levels))}. Turn the column into text first"
+            )
         if len(set(self.levels)) < len(self.levels):
             raise SchemaError(f"levels are listed twice: {shorten(list(self.levels))}")
 
@@ -98,6 +118,16 @@ class Column:
     def dates(self) -> bool:
         """Whether values are dates, which are encoded as days since 1970-01-01."""
         return not self.discrete and self.dtype in (DATE, TIME)
+
+    def outside(self, values: np.ndarray) -> np.ndarray:
+        """Which encoded values (n,) lie outside the range that was observed; of levels, none.
+
+        >>> Column("continuous", low=0.0, high=1.0).outside(np.array([0.5, 2.0])).tolist()
+        [False, True]
+        """
+        if self.discrete or self.low is None or self.high is None:
+            return np.zeros(np.shape(values), dtype=bool)
+        return (values < self.low) | (values > self.high)
 
     def stored_dtype(self, series: pd.Series) -> str:
         """The name by which to give back the dtype of a Series that is such a column."""
@@ -139,6 +169,8 @@ class Column:
             raise SchemaError(f"{name!r}: the number is too large to compute with") from None
         if not np.isfinite(number):
             raise SchemaError(f"{name!r} needs a finite number; got {shorten(value)}")
+        if "decimal" in self.dtype and isinstance(value, decimal.Decimal):
+            self._check_digits(name, value, number)
         if abs(number) > LARGEST:
             raise SchemaError(
                 f"{name!r}: {number:g} is too large to compute with; at most {LARGEST:g}"
@@ -148,6 +180,13 @@ class Column:
                 f"{name!r} is a count: a whole number >= 0 is needed, got {shorten(value)}"
             )
         return number
+
+    @staticmethod
+    def _check_digits(name: str, value: decimal.Decimal, number: float) -> None:
+        if decimal.Decimal(repr(number)) != value:
+            raise SchemaError(
+                f"{name!r}: {shorten(value)} has more digits than are computed with (15)"
+            )
 
     def _day(self, name: str, value: Any) -> float:
         """A date, or a number of days as text, in days."""
@@ -180,8 +219,10 @@ class Column:
                 )
                 if same or (number is not None and not isinstance(level, str) and level == number):
                     return code
+        together = f" All levels not listed count as {self.other!r}." if self.other else ""
         raise SchemaError(
             f"{shorten(value)} is not a level of {name!r}; {did_you_mean(value, self.levels)}"
+            + together
         )
 
     def decode(self, values: np.ndarray) -> Any:
@@ -209,6 +250,15 @@ class Column:
             )
 
 
+def _check_text(level: str) -> None:
+    try:
+        level.encode()
+    except UnicodeEncodeError:
+        raise SchemaError(
+            f"a level is text that can be written; {shorten(level)} holds half of a character"
+        ) from None
+
+
 def _as_number(text: str) -> float | None:
     try:
         return float(text)
@@ -227,14 +277,15 @@ def _encode_levels(name: str, column: Column, series: pd.Series, missing: bool) 
                 f"column {name!r} holds {type(series.iloc[0]).__name__} values, and no levels"
             ) from None
     position = {level: code for code, level in enumerate(column.levels)}
-    codes = np.array([position.get(v, -2) for v in plain(distinct)] + [GAP], dtype=np.int64)
+    unlisted = position[column.other] if column.other else -2
+    codes = np.array([position.get(v, unlisted) for v in plain(distinct)] + [GAP], dtype=np.int64)
     codes = codes[inverse]  # a gap has the code -1: the last one
     unseen = codes < (GAP if missing else 0)
     if unseen.any():
         bad = series[unseen]
         value = plain(bad.iloc[:1])[0]
         raise SchemaError(
-            f"column {name!r}, row {first(bad.index)!r}: {value!r} is not one of its levels "
+            f"column {name!r}, row {first(bad.index)!r}: {shorten(value)} is not one of its levels "
             f"({int(unseen.sum())} such row(s)); {did_you_mean(value, column.levels)}"
         )
     return codes
@@ -255,7 +306,7 @@ def _encode_numbers(name: str, column: Column, series: pd.Series, missing: bool)
         if len(bad):
             raise SchemaError(
                 f"column {name!r} is {column.kind}, but row {first(bad.index)!r} holds "
-                f"{bad.iloc[0]!r} ({len(bad)} such row(s)); a "
+                f"{shorten(bad.iloc[0])} ({len(bad)} such row(s)); a "
                 + ("date such as 2020-01-31 is needed" if column.dates else "number is needed")
             )
         values = converted.to_numpy(dtype=float)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +14,7 @@ from vaca.table.files import CHUNK, TableReader
 
 __all__ = ["Drawn", "draw_rows"]
 
-#: Distinct values that are looked out for in a column of numbers, and in one of texts.
+#: How many distinct values are remembered of a column of numbers, and of one of texts.
 NUMBERS, TEXTS = 64, 1000
 
 
@@ -137,20 +135,3 @@ class _Edges:
     def rows(self) -> pd.DataFrame:
         every = pd.concat([*self._kept.values(), *self._new])
         return every[~every.index.duplicated()].sort_index()
-
-
-@contextmanager
-def reading_bar(total: int | None, progress: bool | None) -> Iterator[Callable[[int], None]]:
-    """A function to tell of rows that were read; on a terminal it moves a bar."""
-    if progress is False or not sys.stderr.isatty():
-        yield lambda rows: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    parts = (TextColumn("reading"), BarColumn(), TextColumn("{task.completed:,.0f} rows"))
-    with Progress(
-        *parts, TimeRemainingColumn(), console=Console(stderr=True), transient=True
-    ) as bar:
-        task = bar.add_task("reading", total=total)
-        yield lambda rows: bar.update(task, advance=rows)

@@ -16,8 +16,8 @@ DATE, TIME = "date", "datetime"
 #: Days since 1970-01-01 of the first and the last date that can be written.
 FIRST_DAY, LAST_DAY = -719162.0, 2932896.0
 _ISO = re.compile(r"\s*\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?\s*")
-#: Up to here every whole number is a float64 of its own.
-LARGEST_EXACT = 2.0**53
+#: Up to here every whole number is a float64 of its own, and no other is rounded to it.
+LARGEST_EXACT = 2.0**53 - 1
 _DECIMAL = re.compile(r"decimal(128|256)\((\d{1,2}), ?(\d{1,2})\)\[pyarrow\]")
 
 
@@ -75,7 +75,7 @@ def dtype_range(name: str) -> tuple[float, float]:
         return max(float(info.min), -LARGEST_EXACT), min(float(info.max), LARGEST_EXACT)
     arrow: Any = getattr(dtype, "pyarrow_dtype", None)
     if hasattr(arrow, "scale"):
-        largest = 10.0 ** (arrow.precision - arrow.scale) * (1 - 1e-15)
+        largest = min(10.0 ** (arrow.precision - arrow.scale) * (1 - 1e-15), LARGEST_EXACT)
         return -largest, largest
     if pd.api.types.is_float_dtype(dtype):
         return float(np.finfo(bits).min), float(np.finfo(bits).max)
@@ -94,17 +94,22 @@ def number_array(values: np.ndarray, name: str) -> Any:
         values = np.rint(values)
     # What was seen was seen in this dtype; only the ends of a narrower one can be passed.
     low, high = dtype_range(name)
+    digits = getattr(getattr(dtype, "pyarrow_dtype", None), "scale", None)
     if pd.api.types.is_integer_dtype(dtype) and high == LARGEST_EXACT:
         info = np.iinfo(getattr(dtype, "numpy_dtype", dtype))
         low, high = float(info.min), np.nextafter(float(info.max), 0)
+    elif digits is not None:
+        high = 10.0 ** (dtype.pyarrow_dtype.precision - digits) * (1 - 1e-15)
+        low = -high
     if len(values) and not (low <= values.min() and values.max() <= high):
         whole = pd.api.types.is_integer_dtype(dtype) and np.abs(values).max() <= LARGEST_EXACT
         return values.astype(np.int64) if whole else values
-    digits = getattr(getattr(dtype, "pyarrow_dtype", None), "scale", None)
     if digits is not None:  # a decimal, which does not round by itself
         import decimal
 
-        exact = [decimal.Decimal(f"{value:.{digits}f}") for value in values]
+        # By the shortest text of a number: 0.34 is meant by the float nearest to it.
+        rules, least = decimal.Context(prec=90), decimal.Decimal(1).scaleb(-digits)
+        exact = [decimal.Decimal(repr(float(v))).quantize(least, context=rules) for v in values]
         return pd.array(exact, dtype=dtype)
     return pd.Series(values).astype(dtype).array
 
@@ -155,3 +160,12 @@ def as_numbers(series: pd.Series) -> np.ndarray:
     if pd.api.types.is_numeric_dtype(series.dtype) or not holds_dates(series):
         return series.to_numpy(dtype=float)
     return days(series)
+
+
+def like(values: pd.Series, given: pd.Series) -> pd.Series:
+    """Texts in the dtype of a given Series, with new categories if it needs any."""
+    if isinstance(given.dtype, pd.CategoricalDtype):
+        known = list(given.dtype.categories)
+        known += [v for v in values.unique() if v not in given.dtype.categories and v == v]
+        return values.astype(pd.CategoricalDtype(known, given.dtype.ordered))
+    return values.astype(given.dtype)

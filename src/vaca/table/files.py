@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vaca.errors import SchemaError, VacaError
+from vaca.graph.parts import check_path
 from vaca.table.schema import Schema
 from vaca.table.writing import FORMATS, TableWriter, complete, table_format, write_table
 
@@ -74,7 +75,7 @@ class TableReader:
         columns: Sequence[str] | None = None,
         schema: Schema | None = None,
     ) -> None:
-        self.path = Path(path)
+        self.path = check_path(path)
         if self.path.is_dir():
             self.format, self._files = ".parquet", parquet_files(self.path)
         else:
@@ -278,9 +279,10 @@ def _sniff(path: Path) -> dict[str, Any]:
         raise VacaError(f"{path}: empty file; its first line must name the columns")
     if "\x00" in lines[0]:
         raise VacaError(f"{path}: not a text file; is it a spreadsheet? Save it as CSV")
-    separator = max(_SEPARATORS, key=lambda s: (len(_cut(lines[0], s)), -_SEPARATORS.index(s)))
-    columns = [c.strip() for c in _cut(lines[0], separator)]
-    cells = [cell for line in lines[1:] for cell in _cut(line, separator)]
+    separator = max(_SEPARATORS, key=lambda s: (len(_cut(lines, s)[0]), -_SEPARATORS.index(s)))
+    names, *rest = _cut(lines, separator)
+    columns = [c.strip() for c in names]
+    cells = [cell for row in rest for cell in row]
     comma = separator != "," and any(re.fullmatch(r"\s*-?\d+,\d+\s*", cell) for cell in cells)
     columns = [c or f"Unnamed: {i}" for i, c in enumerate(columns)]
     return {
@@ -294,8 +296,9 @@ def _sniff(path: Path) -> dict[str, Any]:
     }
 
 
-def _cut(line: str, separator: str) -> list[str]:
-    return next(csv.reader([line], delimiter=separator), [])
+def _cut(lines: list[str], separator: str) -> list[list[str]]:
+    """The cells of these lines, row by row; a cell in quotes may go over several lines."""
+    return list(csv.reader(lines, delimiter=separator)) or [[]]
 
 
 def _not_utf8(path: Path, error: UnicodeDecodeError) -> str:

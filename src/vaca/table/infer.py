@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.errors import SchemaError, VacaWarning, did_you_mean
+from vaca.errors import SchemaError, VacaWarning, did_you_mean, shorten
 from vaca.table.column import KINDS, Column, Kind, check_finite, plain
 from vaca.table.dtypes import dtype_name, holds_dates
 
@@ -20,8 +20,12 @@ FEW_VALUES = 10
 #: Whole non-negative numbers below this are taken for counts, above it for rounded measurements.
 LARGE_COUNT = 1000
 #: Columns with more levels than this cannot be told apart level by level: time and memory grow
-#: with the square.
+#: with the square. Of texts the most frequent are kept, and the rest put together.
 MOST_LEVELS = 300
+KEPT_LEVELS = 100
+#: And those with at least this many rows: fewer teach nothing, and their effects are noise.
+LEAST_ROWS = 20
+OTHER = "other"
 #: A text column with more levels than this, most of them seen once, is taken for an identifier.
 MANY_LEVELS = 500
 
@@ -63,6 +67,8 @@ def _look(name: str, series: pd.Series, kind: Kind | None, gaps: bool) -> Column
             kind = "ordinal" if dtype.ordered else "binary" if len(levels) == 2 else "categorical"
         if kind in ("continuous", "count"):
             return _numbers(name, series.astype(dtype.categories.dtype), kind)
+        if kind == "categorical" and len(levels) > MOST_LEVELS:
+            return _together(name, series, levels)
         return _levels(name, kind, levels)
     if not pd.api.types.is_numeric_dtype(dtype):
         return _text(name, series, kind)
@@ -105,6 +111,8 @@ def _text(name: str, series: pd.Series, kind: Kind | None) -> Column:
     if kind in ("continuous", "count"):
         return _numbers(name, series, kind)
     levels = plain(sorted(distinct, key=str))
+    if kind in (None, "categorical") and len(levels) > MOST_LEVELS:
+        return _together(name, series, levels)
     return _levels(name, kind or ("binary" if len(levels) == 2 else "categorical"), levels)
 
 
@@ -121,7 +129,7 @@ def _number_kind(distinct: np.ndarray, whole: bool, integer: bool) -> Kind:
 def _levels(name: str, kind: Kind, levels: list[Any]) -> Column:
     if kind == "binary" and len(levels) > 2:
         raise SchemaError(
-            f"column {name!r} cannot be binary: it has {len(levels)} levels, {levels[:5]}"
+            f"column {name!r} cannot be binary: it has {len(levels)} levels, {shorten(levels[:5])}"
         )
     if len(levels) == 1:
         _warn_constant(name, levels[0])
@@ -132,13 +140,30 @@ def _levels(name: str, kind: Kind, levels: list[Any]) -> Column:
         raise SchemaError(f"column {name!r}: {error}") from None
 
 
+def _together(name: str, series: pd.Series, levels: list[Any]) -> Column:
+    """The most frequent levels, and one for all the others."""
+    if not all(isinstance(level, str) for level in levels):
+        check_levels(name, levels)
+    counts = series[series != OTHER].value_counts()
+    kept = counts.index[: KEPT_LEVELS - 1][: max(1, int((counts >= LEAST_ROWS).sum()))]
+    share = 1 - float(counts.iloc[: len(kept)].sum()) / len(series)
+    warnings.warn(
+        f"column {name!r} has {len(levels):,} levels: the {len(kept)} most frequent are kept, and "
+        f"the others ({100 * share:.0f} % of the rows) count as {OTHER!r}. Group them yourself to "
+        "keep what matters (a region for a postcode)",
+        VacaWarning,
+        stacklevel=2,
+    )
+    return Column("categorical", (*sorted(kept), OTHER), other=OTHER)
+
+
 def check_levels(name: str, levels: Sequence[Any]) -> None:
     """Refuse more levels than can be told apart."""
     if len(levels) > MOST_LEVELS:
         raise SchemaError(
             f"column {name!r} has {len(levels):,} levels, more than the {MOST_LEVELS} that can be "
-            "told apart; put rare ones together (all with fewer than 20 rows as 'other', or a "
-            "region for a postcode), or leave it out of the graph"
+            "told apart; turn them into text, of which rare ones are put together, group them (a "
+            "region for a postcode), or leave the column out of the graph"
         )
 
 
@@ -152,8 +177,8 @@ def _numbers(name: str, series: pd.Series, kind: Kind) -> Column:
 
 def _warn_constant(name: str, value: Any) -> None:
     warnings.warn(
-        f"column {name!r} is constant (always {value!r}): nothing can be learned of what it causes "
-        "or what causes it",
+        f"column {name!r} is constant (always {shorten(value)}): nothing can be learned of what it "
+        "causes or what causes it",
         VacaWarning,
         stacklevel=2,
     )

@@ -10,16 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from vaca.errors import SchemaError, VacaWarning, did_you_mean
+from vaca.errors import SchemaError, VacaWarning, did_you_mean, shorten
 from vaca.graph.dag import CausalGraph
 from vaca.table.column import KINDS, Column, Kind
+from vaca.table.columns import Columns
 from vaca.table.infer import check_levels, infer_column
 
 __all__ = ["KINDS", "Column", "Columns", "Kind", "Schema", "as_frame"]
-
-#: Encoded rows: column name -> array of shape (n,). Continuous and count columns are float64 in the
-#: user's units; binary, categorical and ordinal ones are int64 codes into the column's levels.
-Columns = dict[str, np.ndarray]
 
 
 class Schema(Mapping[str, Column]):
@@ -43,6 +40,11 @@ class Schema(Mapping[str, Column]):
             raise SchemaError(
                 f"a schema is a dict from column to Column; got {type(columns).__name__}"
             )
+        for name, column in columns.items():
+            if not isinstance(column, Column):
+                raise SchemaError(
+                    f"column {shorten(name)}: a Column is needed; got {shorten(column)}"
+                )
         self._columns = dict(columns)
 
     # ------------------------------------------------------------------ making one
@@ -215,7 +217,7 @@ class Schema(Mapping[str, Column]):
             if set(given) - known or "kind" not in given:
                 raise SchemaError(
                     f"column {name!r}: a description has kind and may have levels, low, high, "
-                    f"dtype, missing, unit; got {sorted(given)}"
+                    f"dtype, missing, unit, other; got {sorted(given)}"
                 )
             fields[name] = Column(**{**given, "levels": tuple(given.get("levels", ()))})
         return cls(fields)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from vaca.errors import SchemaError, VacaError, did_you_mean, shorten
+from vaca.graph.parts import check_path
 from vaca.table.schema import KINDS, Column, Kind, Schema
 
 if sys.version_info >= (3, 11):
@@ -18,7 +19,7 @@ else:
 
 __all__ = ["read_config", "read_schema", "schema_text"]
 
-_KEYS = ("kind", "levels", "unit")
+_KEYS = ("kind", "levels", "unit", "other")
 _SCHEMA_HEAD = """\
 # What kind each column is. Change what is wrong; columns left out are inferred from the data.
 #
@@ -34,7 +35,7 @@ _SCHEMA_HEAD = """\
 
 def read_toml(path: str | Path) -> dict[str, Any]:
     """The content of a TOML file; an error names the file and what is wrong with it."""
-    path = Path(path)
+    path = check_path(path)
     if not path.exists():
         raise VacaError(f"{path}: no such file")
     if path.is_dir():
@@ -77,7 +78,9 @@ def read_schema(path: str | Path) -> dict[str, Kind | Column]:
         if kind not in KINDS:
             problem = f"unknown kind {shorten(kind)}" if "kind" in given else "the kind is missing"
             raise SchemaError(f"{path}, column {name!r}: {problem}; {did_you_mean(kind, KINDS)}")
-        levels, unit = given.get("levels"), given.get("unit", "")
+        levels, unit, other = given.get("levels"), given.get("unit", ""), given.get("other", "")
+        if not isinstance(other, str) or (other and levels is None):
+            raise SchemaError(f"{path}, column {name!r}: other is one of the column's `levels`")
         if unit and (kind not in ("continuous", "count") or not isinstance(unit, str)):
             raise SchemaError(f"{path}, column {name!r}: unit is a text, of a column of numbers")
         if levels is None:
@@ -88,7 +91,7 @@ def read_schema(path: str | Path) -> dict[str, Kind | Column]:
         if not isinstance(levels, list) or not levels:
             raise SchemaError(f"{path}, column {name!r}: levels is a list such as [0, 1]")
         try:
-            result[name] = Column(kind, tuple(levels))
+            result[name] = Column(kind, tuple(levels), other=other)
         except SchemaError as error:
             raise SchemaError(f"{path}, column {name!r}: {error}") from None
     return result
@@ -104,6 +107,8 @@ def schema_text(schema: Schema, left_out: Mapping[str, str] | None = None) -> st
             lines.append(f"unit = {_value(column.unit)}")
         if column.discrete:
             lines.append(f"levels = [{', '.join(_value(v) for v in column.levels)}]")
+            if column.other:
+                lines.append(f"other = {_value(column.other)}  # all that are not listed")
         elif column.low is not None:
             days = " (dates, counted in days)" if column.dates else ""
             lines.append(

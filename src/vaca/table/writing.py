@@ -6,11 +6,13 @@ temporary name beside it, which is removed when something goes wrong.
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from vaca.errors import VacaError
+from vaca.graph.parts import check_path
 from vaca.table.atomic import complete
 
 if TYPE_CHECKING:
@@ -26,13 +28,26 @@ def table_format(path: str | Path) -> str:
     >>> table_format("people.CSV")
     '.csv'
     """
-    suffix = Path(path).suffix.lower()
+    suffix = check_path(path).suffix.lower()
     if suffix not in FORMATS:
         raise VacaError(
             f"{path}: unknown kind of file {Path(path).suffix!r}; end its name in "
             f"{', '.join(FORMATS)}"
         )
     return suffix
+
+
+def csv_quoting(frame: pd.DataFrame) -> Any:
+    """How a table is quoted in CSV: all of its text, if some holds a carriage return.
+
+    Python before 3.13 writes that bare, and readers take it for the end of a row.
+    """
+    import pandas as pd
+
+    texts = [c for c in frame.columns if not pd.api.types.is_numeric_dtype(frame[c].dtype)]
+    values = (v for c in texts for v in pd.unique(frame[c]))
+    bare = any("\r" in v for v in (*map(str, frame.columns), *values) if isinstance(v, str))
+    return csv.QUOTE_NONNUMERIC if bare else csv.QUOTE_MINIMAL
 
 
 class TableWriter:
@@ -52,7 +67,7 @@ class TableWriter:
     """
 
     def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+        self.path = check_path(path)
         self.format = table_format(self.path)
         self.rows = 0
         self._file: Any = None
@@ -67,7 +82,12 @@ class TableWriter:
         """Add rows; the first ones decide the columns and their types. The index is left out."""
         if self.format == ".csv":
             frame.to_csv(
-                self._part, mode="a", header=self.rows == 0, index=False, lineterminator="\n"
+                self._part,
+                mode="a",
+                header=self.rows == 0,
+                index=False,
+                lineterminator="\n",
+                quoting=csv_quoting(frame),
             )
         else:
             import pyarrow as pa

@@ -15,9 +15,11 @@ import pandas as pd
 
 from vaca.engines.registry import engine_class, engine_names, named_by
 from vaca.errors import VacaError, VacaWarning
+from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import CausalModel
 from vaca.model.effects import score
 from vaca.show.words import number
+from vaca.table.schema import Schema
 
 if TYPE_CHECKING:
     from vaca.model.answers import Effect
@@ -68,11 +70,12 @@ def ask_engines(
     if model is None or not rows:
         raise VacaError("other engines learn from the model's rows, and it keeps none")
     if effect.per_row is not None and effect.rows is None:
-        raise VacaError("other engines are asked about everyone or with among=, not of given rows")
+        raise VacaError("other engines answer for everyone or with among=, not for given rows")
     known = engine_names(alone=True)
     names = [named_by().get(name, name) for name in engines]
     classes = {name: engine_class(name, known) for name in names if name != type(model).__name__}
-    frame = model.schema_.decode(rows)
+    graph, schema = _needed(effect, model)
+    frame = model.schema_.decode(rows)[list(graph.all_columns)]
     fewer = min(1.0, ROWS / len(frame))
     if fewer < 1:
         frame = frame.sample(ROWS, random_state=seed)
@@ -81,7 +84,7 @@ def ask_engines(
         if progress is not None:
             progress(name)
         settings = BRIEF.get(name, {}) if brief else {}
-        engine: Any = cls(model.graph, schema=model.schema_, seed=seed, **settings)
+        engine: Any = cls(graph, schema=schema, seed=seed, **settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", VacaWarning)  # said by the model's own answer
             engine.fit(frame, progress=False)
@@ -101,6 +104,25 @@ def ask_engines(
     )
     table["apart"] = (table["effect"] - effect.value).abs() / half
     return table
+
+
+def _needed(effect: Effect, model: CausalModel) -> tuple[CausalGraph, Schema]:
+    """The part of the graph that decides the answer: treatment, outcome, and what causes them.
+
+    What comes after the outcome does not change it; a group (`among`) may be made of any column.
+    """
+    graph, schema = model.graph, model.schema_
+    if effect.among is not None:
+        return graph, schema
+    named = {graph.node_of(effect.outcome)}
+    for do in (effect.treatment, effect.control):
+        named |= {node if node in graph else graph.node_of(node) for node in do or {}}
+    kept = named.union(*(graph.ancestors(node) for node in named))
+    nodes = [node for node in graph.nodes if node in kept]
+    part = CausalGraph(
+        {node: graph.parents(node) for node in nodes}, {node: graph.columns(node) for node in nodes}
+    )
+    return part, Schema({name: schema[name] for name in schema if name in part.all_columns})
 
 
 def engines_words(table: pd.DataFrame) -> str:

@@ -16,6 +16,7 @@ import pandas as pd
 
 from vaca.errors import GraphError
 from vaca.graph.dag import CausalGraph
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns, Schema
 from vaca.trust.leftover import inputs, leftover, some_rows
 
@@ -104,7 +105,7 @@ def _node_score(
 ) -> np.ndarray:
     """Log-density (n,) of a node given its parents; of several columns, one after the other."""
     given = [c for parent in parents for c in graph.columns(parent)]
-    total = np.zeros(len(next(iter(rows.values()))))
+    total = np.zeros(row_count(rows))
     for column in graph.columns(node):
         x = inputs(rows, schema, given)
         if schema[column].discrete:

@@ -86,7 +86,8 @@ def _value(column: pd.Series, model: CausalModel, node: str) -> Any:
     if spec.discrete:
         return column.mode().iloc[0]
     value = float(np.quantile(as_numbers(column), 0.6))
-    return round(value) if spec.kind == "count" else value
+    whole = spec.kind == "count" or pd.api.types.is_integer_dtype(column.dtype)
+    return round(value) if whole else value  # a column of whole numbers gives nothing else back
 
 
 def _apart(model: CausalModel, a: Any, b: pd.DataFrame, only: str | None = None) -> np.ndarray:

@@ -22,6 +22,7 @@ from vaca.errors import VacaError
 from vaca.model.causal_model import CausalModel
 from vaca.model.effects import outcome_level, score
 from vaca.model.intervention import Intervention
+from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Columns, as_frame
 
 __all__ = [
@@ -157,7 +158,7 @@ def _chances(
     model: CausalModel, fixed: Columns, wanted: list[str], seed: int
 ) -> dict[str, np.ndarray]:
     """Chances (n, L) of the levels of columns, when all other causes have the given values."""
-    n = len(next(iter(fixed.values())))
+    n = row_count(fixed)
     found: dict[str, np.ndarray] = {}
     for column in wanted:
         if isinstance(model, ColumnwiseEngine) and set(model._parents[column]) <= set(fixed):
@@ -173,7 +174,7 @@ def _chances(
     for start in range(0, n, step):
         rows = np.repeat(np.arange(start, min(start + step, n)), DRAWS)
         u = model.noise(len(rows), rng)
-        x = model.simulate(u, {c: values[rows] for c, values in fixed.items()})
+        x = model.simulate(u, take_rows(fixed, rows))
         for c in rest:
             np.add.at(counts[c], (rows, x[c].astype(np.int64)), 1.0)
     return {**found, **{c: values / DRAWS for c, values in counts.items()}}
@@ -309,7 +310,7 @@ def _of(
         raise VacaError(f"say which level of {outcome!r} is meant, with level=")
     nodes = [model._parse(do).nodes for do in (treatment, control)]
     if nodes[0] != nodes[1] or len(nodes[0]) != 1:
-        raise VacaError("treatment and control set the same one node, to two values")
+        raise VacaError("treatment and control must set the same single node, to two values")
     columns = model.graph.columns(nodes[0][0])
     if not all(schema[c].discrete for c in columns):
         raise VacaError(f"{nodes[0][0]!r} is a number; necessity is about two levels")

@@ -7,8 +7,6 @@ and put into words.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import fill
@@ -19,7 +17,11 @@ import pandas as pd
 
 from vaca.engines.engine import KEPT_ROWS
 from vaca.errors import VacaError
+from vaca.graph.parts import check_path
+from vaca.model.arguments import check_model, check_seed
 from vaca.model.causal_model import CausalModel
+from vaca.table.columns import row_count, take_rows
+from vaca.table.progress import progress_bar
 from vaca.table.schema import Columns, as_frame
 from vaca.trust import fit
 from vaca.trust.agreement import other_engine
@@ -43,7 +45,7 @@ __all__ = ["Check", "check"]
 
 #: Width of the text.
 LINE = 96
-#: Rows that any part looks at; of larger tables, so many drawn at random.
+#: Rows that any part looks at; larger tables are sampled.
 MOST_ROWS = 20_000
 
 
@@ -88,7 +90,7 @@ class Check:
         """Write one page with every part, and give its path."""
         from vaca.trust.check_page import write_page
 
-        return write_page(self, Path(path))
+        return write_page(self, check_path(path))
 
     def __str__(self) -> str:
         width = max(len(part) for part in self.parts["part"])
@@ -120,7 +122,7 @@ def check(
     ----------
     model : CausalModel
     data : DataFrame
-        Rows of the population, in the columns of the model. Of more than 20,000, so many are
+        Rows of the population, in the columns of the model. Of more rows, 20,000 are
         drawn. For a model that expects missing values, only complete rows count.
     held_out : DataFrame, optional
         Rows that the model has not seen, for its fit. By default those rows of `data` that are not
@@ -129,7 +131,7 @@ def check(
         Leave out directions, relabelings, questions, axioms and the other engine.
     seed : int
     progress : bool, optional
-        Show a progress bar; by default only on a terminal.
+        False for no progress bar; by default there is one on a terminal.
 
     Returns
     -------
@@ -145,6 +147,8 @@ def check(
     >>> found.parts.columns.tolist()
     ['part', 'verdict', 'figure', 'reference', 'words']
     """
+    check_model("model", model)
+    seed = check_seed(seed)
     frame = _complete(model, data)
     if len(frame) < MIN_ROWS:
         raise VacaError(
@@ -156,35 +160,35 @@ def check(
     else:
         test, unseen = _unseen(model, rows)
     rows = some_rows(rows, MOST_ROWS, seed)
-    with _bar(progress, quick) as step:
-        step("graph")
+    with progress_bar("checking", 3 if quick else 6, unit="steps", wanted=progress) as bar:
+        bar.begin("graph")
         graph = check_graph(model.graph, model.schema_, rows, quick=quick, seed=seed)
-        step("fit")
+        bar.begin("fit")
         told = fit.two_samples(model, test, seed=seed)
-        step("columns")
+        bar.begin("columns")
         drawn = fit.draw_again(model, test, seed=seed)
         columns = fit.column_fit(model, drawn, rows, seed=seed)
         noise = fit.noise_tests(model, drawn)
         parts = [
             *graph.parts.to_dict("records"),
-            rows_part(told, _size(test), unseen),
+            rows_part(told, row_count(test), unseen),
             *column_parts(columns),
             noise_part(noise),
         ]
         empty = pd.DataFrame()
         asked, chances, kept, others = empty, {}, empty, empty
         if not quick:
-            step("questions")
+            bar.begin("questions")
             asked, chances = questions(model.graph, model.schema_, rows, seed=seed)
-            step("axioms")
+            bar.begin("axioms")
             kept = axioms(model, model.schema_.decode(test), seed=seed)
-            step("engines")
+            bar.begin("engines")
             others = other_engine(model, model.schema_.decode(rows), seed=seed)
             parts += [question_part(asked), axiom_part(kept), engine_part(others)]
     table = pd.DataFrame([p for p in parts if p], columns=PART)
     return Check(
         worst(table["verdict"]), table, graph, columns, noise, asked, kept, others,
-        rows=len(frame), held_out=_size(test), unseen=unseen, chances=chances,
+        rows=len(frame), held_out=row_count(test), unseen=unseen, chances=chances,
     )  # fmt: skip
 
 
@@ -204,17 +208,13 @@ def _complete(model: CausalModel, data: Any) -> pd.DataFrame:
     return frame.dropna(subset=[c for c in model.schema_ if c in frame.columns])
 
 
-def _size(rows: Columns) -> int:
-    return len(next(iter(rows.values())))
-
-
 def _unseen(model: CausalModel, rows: Columns) -> tuple[Columns, bool]:
     """Rows that the model was not fitted to, and True; all of them and False if that is unknown."""
     known = vars(model).get("rows_")
     if not known:
         # A model without training rows, such as an SCM, has seen none of them.
         return rows, "n_rows_" not in vars(model)
-    if _size(known) >= KEPT_ROWS:
+    if row_count(known) >= KEPT_ROWS:
         return rows, False  # only some of its rows are kept
     both = [
         np.ascontiguousarray(np.column_stack([np.asarray(side[c], float) for c in model.schema_]))
@@ -224,27 +224,4 @@ def _unseen(model: CausalModel, rows: Columns) -> tuple[Columns, bool]:
     new = ~np.isin(one, other)
     if new.sum() < MIN_ROWS:
         return rows, False
-    return {name: values[new] for name, values in rows.items()}, True
-
-
-@contextmanager
-def _bar(progress: bool | None, quick: bool) -> Iterator[Callable[[str], None]]:
-    import sys
-
-    if not (sys.stderr.isatty() if progress is None else progress):
-        yield lambda name: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = TextColumn("checking: {task.description}"), BarColumn(), TimeElapsedColumn()
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=3 if quick else 6)
-        started = False
-
-        def step(name: str) -> None:
-            nonlocal started
-            bar.update(task, description=name, advance=int(started))
-            started = True
-
-        yield step
+    return take_rows(rows, new), True

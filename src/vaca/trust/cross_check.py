@@ -29,6 +29,7 @@ from vaca.errors import InterventionError, VacaError
 from vaca.model.effects import chosen_rows, outcome_level, score
 from vaca.model.intervention import Shift
 from vaca.show.words import number, span
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns, as_frame
 from vaca.trust.adjustment import adjustment_set
 from vaca.trust.debiased import About, Debiased, debiased, rule_of
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from vaca.model.answers import Effect
     from vaca.model.causal_model import CausalModel
 
-__all__ = ["CrossCheck", "Table", "cross_check", "table_of"]
+__all__ = ["CrossCheck", "AskedRows", "cross_check", "table_of"]
 
 #: Fewer rows than this make no regression.
 MIN_ROWS = 40
@@ -91,7 +92,7 @@ class CrossCheck:
 
 
 @dataclass(frozen=True)
-class Table:
+class AskedRows:
     """The rows behind a question, ready for regressions: see `table_of`."""
 
     rows: Columns
@@ -200,11 +201,11 @@ def table_of(
     level: Any = None,
     among: Mapping[str, Any] | str | None = None,
     data: Any = None,
-) -> Table:
+) -> AskedRows:
     """The rows, the columns to adjust for and both arms of a question."""
     schema, graph = model.schema_, model.graph
     rows, weights = _rows(model, data)
-    n = len(next(iter(rows.values())))
+    n = row_count(rows)
     if n < MIN_ROWS:
         raise VacaError(f"{n} rows are too few for a cross-check; it needs {MIN_ROWS}")
     level = outcome_level(schema, outcome, level)
@@ -229,11 +230,11 @@ def table_of(
 
         about = chosen
         if not about(rows).any():
-            raise VacaError("no row is among those asked about")
+            raise VacaError("among= leaves no row")
         covariates += [c for c in asked if c not in covariates and c not in treated]
     first, second = (_arm(model, do, rows, n) for do in (treatment, control or {}))
     _refuse_unseen(rows, schema, (first, second))
-    return Table(
+    return AskedRows(
         rows,
         score(schema, outcome, level, rows[outcome]).astype(float),
         Features(rows, schema, treated, covariates),
@@ -304,7 +305,7 @@ def _columns_in(among: Mapping[str, Any] | str, columns: tuple[str, ...]) -> lis
     return [name for name in columns if name in words]
 
 
-def _method(table: Table) -> str:
+def _method(table: AskedRows) -> str:
     one_value = rule_of(table.features, table.arms) == "one value"
     return "debiased regression" if one_value else "doubly robust"
 

@@ -25,6 +25,7 @@ from itertools import product
 
 import numpy as np
 
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns
 from vaca.trust.features import SPANS, Features
 from vaca.trust.regressions import PENALTIES, chances, mix, ridge, trees
@@ -266,7 +267,7 @@ def _error(influence: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
 
 def _folds(rows: Columns, features: Features, seed: int) -> list[np.ndarray]:
     """Rows of each part; every part gets its share of each level, however few they are."""
-    n = len(next(iter(rows.values())))
+    n = row_count(rows)
     order = np.random.default_rng(seed).permutation(n)
     levels = [rows[name][order] for name in features.treated if name in features.levels]
     if levels:

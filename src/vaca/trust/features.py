@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns, Schema
 
 __all__ = ["SPANS", "Features"]
@@ -83,7 +84,7 @@ class Features:
         return (np.asarray(values, float) - mean) / sd
 
     def _linear(self, rows: Columns, names: Sequence[str]) -> np.ndarray:
-        parts = [np.zeros((len(next(iter(rows.values()))), 0))]
+        parts = [np.zeros((row_count(rows), 0))]
         for name in names:
             if name in self.levels:
                 parts.append((rows[name][:, None] == self.levels[name]).astype(float))
@@ -92,7 +93,7 @@ class Features:
         return np.column_stack(parts)
 
     def _bent(self, rows: Columns, names: Sequence[str]) -> np.ndarray:
-        parts = [np.zeros((len(next(iter(rows.values()))), 0))]
+        parts = [np.zeros((row_count(rows), 0))]
         for name in names:
             if name in self.knots:
                 parts.append(_natural_spline(self._standard(name, rows[name]), self.knots[name]))

@@ -15,8 +15,10 @@ import numpy as np
 import pandas as pd
 from scipy.stats import kstest, norm, rankdata
 
+from vaca.engines.trees import grown, one_thread
 from vaca.evaluation.heldout import encoded_matrix, given_causes
 from vaca.model.causal_model import CausalModel
+from vaca.table.columns import row_count
 from vaca.table.schema import Columns
 from vaca.trust.independence import adjusted, together
 from vaca.trust.leftover import features, inputs, leftover, some_rows
@@ -38,7 +40,7 @@ def two_samples(model: CausalModel, held_out: Columns, *, seed: int = 0) -> tupl
     """Held-out rows against rows of the model: the share of pairs told apart, and p."""
     rng = np.random.default_rng([seed, 31])
     rows = some_rows(held_out, ROWS, seed)
-    n = len(next(iter(rows.values())))
+    n = row_count(rows)
     drawn = model.simulate(model.noise(TIMES * n, rng), {})
     sds = {name: float(values.std()) or 1.0 for name, values in rows.items()}
     matrix = np.concatenate([encoded_matrix(model, part, sds) for part in (rows, drawn)])
@@ -61,8 +63,10 @@ def _classifier(matrix: np.ndarray, n: int, seed: int) -> tuple[float, float]:
     for keep, out in StratifiedKFold(5, shuffle=True, random_state=seed).split(matrix, label):
         trees = HistGradientBoostingClassifier(
             max_iter=60, max_leaf_nodes=12, min_samples_leaf=max(5, n // 50), random_state=seed
-        ).fit(matrix[keep], label[keep])
-        score = rankdata(trees.predict_proba(matrix[out])[:, 1])
+        )
+        grown(trees, matrix[keep], label[keep])
+        with one_thread():
+            score = rankdata(trees.predict_proba(matrix[out])[:, 1])
         ones = label[out]
         count = ones.sum()
         shares.append((score[ones].sum() / count - (count + 1) / 2) / (~ones).sum())

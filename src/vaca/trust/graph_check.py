@@ -17,7 +17,7 @@ __all__ = ["GraphCheck", "check_graph"]
 
 #: A broken independence is bad, not only doubtful, from this p and this correlation on.
 BAD_P, BAD_SIZE = 1e-3, 0.1
-#: A reversed arrow is preferred from so many standard errors and so much log-density per row on.
+#: A reversed arrow is preferred beyond this many standard errors and log-density per row.
 TURN_Z, TURN_GAIN = 4.0, 0.01
 
 

@@ -22,7 +22,7 @@ import pandas as pd
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.show.words import number
-from vaca.trust.cross_check import CrossCheck, Table, table_of
+from vaca.trust.cross_check import AskedRows, CrossCheck, table_of
 from vaca.trust.features import Features
 
 if TYPE_CHECKING:
@@ -34,6 +34,8 @@ __all__ = ["Sensitivity", "robustness_value", "sensitivity"]
 
 #: Observed causes that a hidden one is compared with, at most.
 COMPARED = 8
+#: Beyond it, how many times does not matter.
+MANY_TIMES = 20
 
 
 def robustness_value(ratio: float) -> float:
@@ -65,7 +67,7 @@ class Sensitivity:
     check: CrossCheck
     scale: float
     _slope: np.ndarray = field(repr=False, compare=False)
-    _table: Table = field(repr=False, compare=False)
+    _table: AskedRows = field(repr=False, compare=False)
     _graph: CausalGraph = field(repr=False, compare=False)
     _seed: int = field(default=0, repr=False, compare=False)
 
@@ -199,7 +201,7 @@ def _norm(parts: Any) -> float:
 
 
 def _benchmarks(
-    graph: CausalGraph, table: Table, ratio: float, seed: int, span: str | None
+    graph: CausalGraph, table: AskedRows, ratio: float, seed: int, span: str | None
 ) -> pd.DataFrame:
     """Each observed cause left out in turn: what it added to both regressions, of one kind."""
     features = table.features
@@ -222,7 +224,7 @@ def _benchmarks(
     return result.sort_values("times", kind="stable")
 
 
-def _likeliest(nodes: list[str], graph: Any, table: Table) -> list[str]:
+def _likeliest(nodes: list[str], graph: Any, table: AskedRows) -> list[str]:
     """The nodes that go most with both treatment and outcome, as straight lines see it."""
     if len(nodes) <= COMPARED:
         return nodes
@@ -260,4 +262,6 @@ def _percent(share: float) -> str:
 
 
 def _times(times: float) -> str:
+    if times > MANY_TIMES:
+        return f"more than {MANY_TIMES} times"
     return f"{number(round(times, 1 if times < 10 else 0))} times"

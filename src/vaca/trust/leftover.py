@@ -16,6 +16,7 @@ from scipy.stats import norm, rankdata
 from sklearn.ensemble import ExtraTreesRegressor
 
 from vaca.engines.predictors import Polynomial, Splines
+from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Columns, Schema
 
 __all__ = [
@@ -39,12 +40,12 @@ ALPHAS = np.array([1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0])
 
 
 def some_rows(rows: Columns, most: int, seed: int) -> Columns:
-    """At most so many of the rows, drawn without replacement."""
-    n = len(next(iter(rows.values())))
+    """At most this many rows, drawn without replacement."""
+    n = row_count(rows)
     if n <= most:
         return rows
     keep = np.sort(np.random.default_rng([seed, 21]).permutation(n)[:most])
-    return {name: values[keep] for name, values in rows.items()}
+    return take_rows(rows, keep)
 
 
 def normal_scores(values: np.ndarray) -> np.ndarray:
@@ -72,14 +73,14 @@ def features(rows: Columns, schema: Schema, columns: Sequence[str]) -> tuple[np.
             lead.append(scores)
             if len(np.unique(rows[name])) > 2:
                 squares.append(_standard(scores**2))
-    n = len(next(iter(rows.values())))
+    n = row_count(rows)
     parts = [*lead, *squares]
     return (np.column_stack(parts) if parts else np.empty((n, 0))), len(lead)
 
 
 def inputs(rows: Columns, schema: Schema, columns: Sequence[str]) -> np.ndarray:
     """The given columns as numbers (n, features): scores, and an indicator for each level."""
-    n = len(next(iter(rows.values())))
+    n = row_count(rows)
     parts = [np.empty((n, 0))]
     for name in columns:
         if schema[name].discrete:

@@ -6,6 +6,8 @@ import numpy as np
 from scipy.optimize import nnls
 from scipy.special import expit
 
+from vaca.engines.trees import grown, one_thread
+
 __all__ = ["chances", "mix", "ridge", "trees"]
 
 #: Penalties tried, per row, on standardised features.
@@ -70,13 +72,12 @@ def trees(
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     train = np.setdiff1d(np.arange(len(y)), test)
-    weighted = bool(
-        np.ptp(base) > 0
-    )  # with weights, binning the columns takes longer than all else
     model = HistGradientBoostingRegressor(
         max_iter=60, max_leaf_nodes=8, min_samples_leaf=10, random_state=seed
-    ).fit(matrices[0][train], y[train], sample_weight=base[train] if weighted else None)
-    return np.stack([model.predict(matrix[test]) for matrix in matrices])
+    )
+    grown(model, matrices[0][train], y[train], base[train])
+    with one_thread():
+        return np.stack([model.predict(matrix[test]) for matrix in matrices])
 
 
 def chances(

@@ -14,7 +14,7 @@ Verdict = Literal["good", "doubtful", "bad"]
 ORDER: tuple[Verdict, ...] = ("good", "doubtful", "bad")
 PART = ["part", "verdict", "figure", "reference", "words"]
 
-#: Of 100 pairs of a drawn and a held-out row, so many told apart: doubtful, bad.
+#: How many of 100 pairs of a drawn and a held-out row can be told apart: doubtful, bad.
 TOLD = (0.55, 0.60)
 #: Distance of ranks from uniform; correlation of noise with a cause; share left unexplained.
 OFF, NOISE, UNEXPLAINED = (0.1, 0.2), (0.15, 0.3), (0.15, 0.3)
@@ -56,10 +56,10 @@ def rows_part(told: tuple[float, float], count: int, unseen: bool) -> dict[str, 
     """Rows of the model against held-out ones."""
     share, p = told
     verdict = grade(share, TOLD) if p < SURE else "good"
-    which = "held-out rows" if unseen else "rows that it may have been fitted to"
+    which = "held-out rows" if unseen else "rows, which the fit may have seen"
     words = (
-        f"drawn rows are told from {count:,} {which} in {100 * share:.0f} of 100 pairs "
-        f"({shown_p(p)}; guessing: 50)"
+        f"a classifier picks the drawn row in {100 * share:.0f} of 100 pairs, where guessing "
+        f"picks 50 ({shown_p(p)}; {count:,} {which})"
     )
     return line("rows", verdict, share, "0.5 for a perfect model", words)
 

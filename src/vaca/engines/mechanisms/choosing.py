@@ -15,147 +15,50 @@ what is left, the spread, and less weight for far residuals if tails are heavy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 import numpy as np
 from scipy.special import eval_legendre, ndtr
 
-from vaca.engines.mechanisms.designs import MAX_TERMS, WIDE_TERMS, Design, too_many_pairs
+from vaca.engines.mechanisms.choosing_levels import choose_levels
+from vaca.engines.mechanisms.designs import Design
 from vaca.engines.mechanisms.hurdle import Hurdle
-from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
-from vaca.engines.mechanisms.numeric import Numeric, Recipe, crossfit, fit_numeric
-from vaca.engines.predictors import unequal
+from vaca.engines.mechanisms.locations import crossfit
+from vaca.engines.mechanisms.numeric import Numeric, fit_numeric
+from vaca.engines.mechanisms.recipe import Recipe
+from vaca.engines.mechanisms.scale import PLAIN
+from vaca.engines.mechanisms.trials import (
+    ROWS_FOR_CURVES,
+    ROWS_FOR_TREES,
+    Inputs,
+    Trial,
+    choose,
+    lead,
+    near_the_mark,
+    possible_designs,
+    score,
+)
+from vaca.engines.trees import leaves_trace
+from vaca.engines.walls import walls
 
-__all__ = ["Inputs", "Trial", "choose_hurdle", "choose_levels", "choose_numeric", "make_folds"]
+__all__ = ["choose_hurdle", "choose_numeric"]
 
-#: (curves, depth) of designs, from the simplest on.
-DESIGNS = ((False, None), (False, 0), (True, None), (True, 0), (True, 1), (True, 2))
-#: Fewer rows than this are not bent.
-ROWS_FOR_CURVES = 40
 #: Fewer rows than this make no steps.
 ROWS_FOR_STEPS = 100
 #: Standard errors by which steps must beat all without them: to few rows a bend looks like a step,
 #: and places of steps are found with the help of the rows that then score them.
 STEPS_LEAD = 4.0
-#: Fewer rows than this grow no trees.
-ROWS_FOR_TREES = 200
-#: Levels beyond which no trees are tried: they grow for each level.
-MAX_TREE_LEVELS = 12
+#: The same for powers to beat lines: they take the place of curves, and few lines.
+POWERS_LEAD = 2.0
 #: Fewer rows than this train no network.
 ROWS_FOR_FLOW = 300
 #: Standard errors by which noise must be told from the causes for a network to be tried.
 SHAPE_LEFT = 4.0
 #: The same for the size of the noise, before spreads that follow the causes are tried.
 SPREAD_LEFT = 1.0
-#: The mean distance of values from their medians may be so many times the best candidate's.
-MISSES = 1.1
 #: Noise smaller than this, in standard deviations of the column, has no shape worth a network.
 FINE = 0.02
-#: Columns with more inputs than this are not asked for surfaces.
-SURFACE_INPUTS = 6
-#: With more inputs than that, varying curves may have so many terms.
-VARYING_TERMS = 160
-
-
-@dataclass
-class Inputs:
-    """The rows a column is fitted to.
-
-    Attributes
-    ----------
-    x : ndarray (n, features)
-        Its parents as numbers.
-    groups : list of int
-        The parent that each feature belongs to.
-    y, w, folds : ndarray (n,)
-        Values (codes of levels), weights, and the fold each row is held out with.
-    """
-
-    x: np.ndarray
-    groups: Sequence[int]
-    y: np.ndarray
-    w: np.ndarray
-    folds: np.ndarray
-    seed: int
-
-
-@dataclass(eq=False)
-class Trial:
-    """One candidate: what it is, how it does on rows that it has not seen, how much it needs."""
-
-    words: str
-    density: np.ndarray
-    terms: int
-    mechanism: Any
-    miss: np.ndarray | None = None
-    score: float = field(default=np.nan)
-    error: float = field(default=np.nan)
-    chosen: bool = False
-
-
-def make_folds(n: int, seed: Sequence[int]) -> np.ndarray:
-    """The fold of each row: five, or three where rows are many."""
-    count = 5 if n < 3000 else 3
-    return np.random.default_rng(seed).permutation(n) % count
-
-
-def choose(trials: list[Trial], w: np.ndarray, allowed: list[Trial] | None = None) -> Trial:
-    """The simplest trial within a standard error (or a hair: 2 / n) of the best one.
-
-    Of `allowed` ones, if only some may be taken; the others get their scores too.
-    """
-    for trial in trials:
-        trial.score = score(trial, trials[0], w)
-        trial.chosen = False
-    fair = near_the_mark(trials if allowed is None else allowed, w)
-    best = max(fair, key=lambda t: t.score)
-    for trial in trials:
-        trial.error = gain(best, trial, w)[1]
-    near = [t for t in fair if best.score - t.score <= max(t.error, 2.0 / len(w))]
-    found = min(near, key=lambda t: (t.terms, -t.score))
-    found.chosen = True
-    return found
-
-
-def near_the_mark(trials: Sequence[Trial], w: np.ndarray) -> list[Trial]:
-    """Trials whose medians are about as near to the held-out values as the best one's.
-
-    Where a column is nearly a function of its causes, a density can be high because most rows are
-    met exactly, while the others are missed by far.
-    """
-    first = trials[0].miss
-    if first is None:
-        return list(trials)
-    ratio = []
-    for trial in trials:
-        known = np.isfinite(trial.miss)  # type: ignore[arg-type]
-        own, base = (float(np.average(m[known], weights=w[known])) for m in (trial.miss, first))  # type: ignore[index]
-        ratio.append(own / max(base, 1e-300))
-    return [t for t, r in zip(trials, ratio, strict=True) if r <= MISSES * min(ratio) + 1e-9]
-
-
-def score(trial: Trial, first: Trial, w: np.ndarray) -> float:
-    """Mean log-density; of a trial that was scored on some rows, by its gain over the first."""
-    return float(np.average(first.density, weights=w)) + gain(trial, first, w)[0]
-
-
-def gain(one: Trial, other: Trial, w: np.ndarray) -> tuple[float, float]:
-    """By how much one trial is better than another where both are known; the standard error."""
-    gap = one.density - other.density
-    known = np.isfinite(gap)
-    gap, w = gap[known], w[known] / w[known].mean()
-    return float(np.mean(w * gap)), float(np.std(w * gap) / np.sqrt(len(gap)))
-
-
-def lead(one: Trial, other: Trial, w: np.ndarray) -> float:
-    """By how many standard errors one trial is better than another."""
-    better, error = gain(one, other, w)
-    return better / max(error, 1e-12)
-
-
-# ---------------------------------------------------------------------- numbers
 
 
 def choose_numeric(
@@ -172,7 +75,7 @@ def choose_numeric(
             )
             terms = len(fitted.location.beta) + 300 * recipe.trees + recipe.robust
             terms += 0 if fitted.spread is None else len(fitted.spread.beta)
-            terms += (recipe.scale[0] != 0) + len(fitted.location.design.cuts)
+            terms += (recipe.scale[0] not in PLAIN) + len(fitted.location.design.cuts)
             density = np.logaddexp(density, anywhere)  # else one far row outweighs all others
             if fitted.explodes(given.x, given.y, np.random.default_rng([given.seed, 8])):
                 density = np.minimum(density, anywhere)
@@ -181,9 +84,16 @@ def choose_numeric(
 
     anywhere = _background(given.y)
 
+    def bent(recipe: Recipe) -> bool:
+        """Whether it is no power, or one that is clearly better than its line."""
+        line = trials.get(replace(recipe, curves=0))
+        if recipe.curves <= 1:
+            return True
+        return line is not None and lead(trials[recipe], line, given.w) > POWERS_LEAD
+
     def allowed() -> list[Recipe]:
-        """All but steps that do not lead clearly."""
-        smooth = [r for r in trials if not r.steps]
+        """All but powers and steps that do not lead clearly."""
+        smooth = [r for r in trials if not r.steps and bent(r)]
         top = trials[top_of(smooth)]
         clear = [r for r in trials if r.steps and lead(trials[r], top, given.w) > STEPS_LEAD]
         return smooth + clear
@@ -196,12 +106,12 @@ def choose_numeric(
     def best() -> Recipe:
         return top_of(allowed())
 
-    designs = _designs(given, families, wide=True)
-    bend = max(c for c, d in designs if d is None)
-    start = Recipe(curves=bend, count=count)
+    designs = possible_designs(given, families, wide=True)
+    bend = (1, None) in designs
+    start = Recipe(curves=int(bend), scale=_within(given.y, count), count=count)
     first = attempt(start)
     if first.mechanism.exact or first.mechanism.scale.unit == 0.0:
-        attempt(replace(start, curves=False))
+        attempt(replace(start, curves=0))
         return choose(list(trials.values()), given.w).mechanism, list(trials.values())
     scale = _scale(given, start, attempt, families)
     base = replace(start, scale=scale)
@@ -212,9 +122,14 @@ def choose_numeric(
     for way in ways:
         for curves, depth in designs:
             attempt(replace(way, curves=curves, depth=depth))
+
+    def hopeful() -> list[tuple[int, int | None]]:
+        """Designs without the powers that were no better than lines."""
+        return [(c, d) for c, d in designs if bent(replace(base, curves=c, depth=d))]
+
     rough = {"trees", "steps"} & families and _trees_help(given, trials[best()].mechanism)
     if "steps" in families and len(given.y) >= ROWS_FOR_STEPS:
-        top, line = best(), replace(base, curves=False)
+        top, line = best(), replace(base, curves=0)
         if lead(attempt(replace(line, steps=True)), trials[top], given.w) > 0 or rough:
             for recipe in (replace(top, proportional=False), replace(line, depth=0)):
                 if recipe.depth in (None, 0) and (recipe.curves, recipe.depth) in designs:
@@ -222,23 +137,23 @@ def choose_numeric(
         if lead(trials[best()], trials[top], given.w) > 1.0:
             rough = _trees_help(given, trials[best()].mechanism)
     if rough and "trees" in families:
-        for recipe in (best(), replace(base, curves=False)):
+        for recipe in (best(), replace(base, curves=0)):
             attempt(replace(recipe, trees=True))
     if "spread" in families and _told(given, trials[best()].mechanism, ("size",), SPREAD_LEFT):
         top = best()
         names = ["linear"] + (["curves"] if bend else [])
-        names += ["surfaces"] if designs[-1] == (True, 2) else []
+        names += ["surfaces"] if (1, 2) in designs else []
         names += [f"plain {name}" for name in names[1:]]
         for name in names:
             attempt(replace(top, spread=name))
         found = best()
         if found.spread and lead(trials[found], trials[top], given.w) > 1.0:
-            for curves, depth in designs:
+            for curves, depth in hopeful():
                 attempt(replace(found, curves=curves, depth=depth, trees=False))
     if "robust" in families and _heavy(trials[best()].mechanism):
         top = best()
         if lead(attempt(replace(top, robust=True, trees=False)), trials[top], given.w) > 0:
-            for curves, depth in designs:
+            for curves, depth in hopeful():
                 for spread in {"", best().spread}:
                     attempt(replace(base, curves=curves, depth=depth, spread=spread, robust=True))
     found = list(trials.values())
@@ -328,39 +243,6 @@ def _background(y: np.ndarray) -> np.ndarray:
     return np.log(1e-3 / (np.pi * unit)) - np.log1p(((y - middle) / unit) ** 2)
 
 
-def _designs(
-    given: Inputs, families: frozenset[str], *, wide: bool = False
-) -> list[tuple[bool, int | None]]:
-    """Designs that the families allow and the rows can carry.
-
-    ``wide``: also curves of many inputs, and products of those pairs that tell something.
-    """
-    n, result = len(given.y), []
-    several = len(set(given.groups)) > 1
-    inputs = given.x.shape[1]
-    many = too_many_pairs(inputs, n)
-    for curves, depth in DESIGNS:
-        if curves and ("curves" not in families or n < ROWS_FOR_CURVES):
-            continue
-        if depth is not None and ("products" not in families or not several):
-            continue
-        if depth is not None and depth >= 1 + wide and inputs > SURFACE_INPUTS:
-            continue
-        if depth is not None and many and not wide:
-            continue
-        pairs = [] if many else None  # they are looked for at the fit
-        design = Design.build(given.x, given.groups, curves=curves, depth=depth, pairs=pairs)
-        if curves and not design.curves:
-            continue  # levels only: there is nothing to bend
-        free = (design.penalty() == 0).sum()
-        most = WIDE_TERMS if wide and (many or depth is None) else MAX_TERMS
-        if depth == 1 and not many and inputs > SURFACE_INPUTS:
-            most = VARYING_TERMS
-        if (curves, depth) == (False, None) or (len(design.penalty()) <= most and free <= n / 4):
-            result.append((curves, depth))
-    return result
-
-
 def _scale(
     given: Inputs, start: Recipe, attempt: Callable[[Recipe], Trial], families: frozenset[str]
 ) -> tuple[int, float, float]:
@@ -401,6 +283,14 @@ def _scale(
     return best
 
 
+def _within(y: np.ndarray, count: bool) -> tuple[int, float, float]:
+    """The scale on which a column is as it is, but stays within its walls."""
+    low, high = walls(float(y.min()), float(y.max()))
+    if count or (np.isinf(low) and np.isinf(high)):
+        return (0, 0.0, 1.0)
+    return (4, low, high)
+
+
 def hard_edges(y: np.ndarray) -> tuple[float | None, float | None]:
     """Where values end as if at a wall, below and above: a little beyond the last ones."""
     found: list[float | None] = []
@@ -417,20 +307,7 @@ def _trees_help(given: Inputs, mechanism: Numeric) -> bool:
     if len(given.y) < ROWS_FOR_TREES or mechanism.exact:
         return False
     u = mechanism.noise(given.x, given.y, None)
-    return _leaves_trace(given, np.clip(u, -4, 4))
-
-
-def _leaves_trace(given: Inputs, target: np.ndarray) -> bool:
-    from sklearn.ensemble import HistGradientBoostingRegressor
-
-    out = given.folds == 0
-    keep = np.flatnonzero(~out)[:6000]
-    small = HistGradientBoostingRegressor(
-        max_iter=40, learning_rate=0.15, max_leaf_nodes=12, early_stopping=False, random_state=0
-    ).fit(given.x[keep], target[keep], unequal(given.w[keep]))
-    told = small.predict(given.x[out])
-    gains = given.w[out] * (target[out] ** 2 - (target[out] - told) ** 2)
-    return bool(gains.mean() > 1.5 * gains.std() / np.sqrt(len(gains)))
+    return leaves_trace(given.x, np.clip(u, -4, 4), given.w, given.folds == 0)
 
 
 def _heavy(mechanism: Numeric) -> bool:
@@ -439,54 +316,3 @@ def _heavy(mechanism: Numeric) -> bool:
         return False
     far = mechanism.curve.residual(np.array([-2.5, -0.6745, 0.6745, 2.5]))
     return bool(far[3] - far[0] > 1.6 * 3.706 * (far[2] - far[1]))
-
-
-# ---------------------------------------------------------------------- levels
-
-
-def choose_levels(
-    given: Inputs, levels: int, families: frozenset[str], *, ordered: bool = False
-) -> tuple[Levels, list[Trial]]:
-    """The mechanism of a column with levels, and all that were tried.
-
-    Levels that are not known to be ordered are taken to be only if that tells them best.
-    """
-    trials: dict[LevelsRecipe, Trial] = {}
-
-    def attempt(recipe: LevelsRecipe) -> Trial:
-        if recipe not in trials:
-            fitted, density = fit_levels(
-                recipe, given.x, given.y, given.w, given.folds, given.groups, levels
-            )
-            terms = 300 if recipe.trees else 1 if recipe.frequencies else len(fitted.beta)
-            terms *= 1 if recipe.ordered and ordered else levels - 1
-            trials[recipe] = Trial(recipe.words(), density, terms, fitted)
-        return trials[recipe]
-
-    told = given.x.shape[1] and np.ptp(given.x, axis=0).any() and len(np.unique(given.y)) > 1
-    # Where rows can carry the causes at all they stay: what is left out has an effect of zero, and
-    # no honest interval.
-    if not told or len(given.y) < 10 * given.x.shape[1]:
-        attempt(LevelsRecipe(frequencies=True))
-    if told:
-        for curves, depth in _designs(given, families):
-            # Surfaces are dear here: only where plain products have found something.
-            plain, product = (trials.get(LevelsRecipe(curves, d)) for d in (None, 0))
-            if not depth or (plain and product and lead(product, plain, given.w) > 0):
-                attempt(LevelsRecipe(curves, depth))
-                if levels > 2:
-                    attempt(LevelsRecipe(curves, depth, ordered=True))
-        top = choose(list(trials.values()), given.w)
-        if "trees" in families and levels <= MAX_TREE_LEVELS and _levels_left(given, top.mechanism):
-            attempt(LevelsRecipe(trees=True))
-    found = list(trials.values())
-    return choose(found, given.w).mechanism, found
-
-
-def _levels_left(given: Inputs, mechanism: Levels) -> bool:
-    """Whether small trees find something in what a mechanism leaves of its commonest levels."""
-    if len(given.y) < ROWS_FOR_TREES:
-        return False
-    p = np.exp(mechanism.log_levels(given.x))
-    common = np.argsort(-np.bincount(given.y, minlength=p.shape[1]))[: min(3, p.shape[1] - 1)]
-    return any(_leaves_trace(given, (given.y == k) - p[:, k]) for k in common)

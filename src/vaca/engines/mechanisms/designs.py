@@ -27,8 +27,10 @@ PAIR_ROUNDS, PAIRS_A_ROUND = 8, 10
 RARE_PAIR = 0.02
 #: On every coefficient, against collinear columns only.
 TINY = 1e-9
-_FIELDS = ("mean", "scale", "bent", "knots", "pairs", "depth", "cuts")
-#: At most so many steps, each with at least so many rows on both sides.
+_FIELDS = ("mean", "scale", "bent", "knots", "pairs", "depth", "cuts", "power")
+#: Powers end here, in standard deviations of an input, if its values go further: straight beyond.
+POWERS_END = 5.0
+#: The most steps, and the fewest rows on each side of one.
 MAX_STEPS, STEP_ROWS = 12, 10
 #: Times the logarithm of the rows: how many units of log-likelihood, twice, a step must bring.
 STEP_PRICE = 3.0
@@ -52,6 +54,9 @@ class Design:
         of the bends of both.
     cuts : ndarray (steps, 2)
         An input and the value above which it makes a step.
+    power : int array
+        0: inputs are bent by natural splines; 2 or 3: by their powers up to that one between two
+        knots, the ends of the data, and straight beyond.
     """
 
     mean: np.ndarray
@@ -61,6 +66,7 @@ class Design:
     pairs: np.ndarray
     depth: np.ndarray
     cuts: np.ndarray = field(default_factory=lambda: np.zeros((0, 2)))
+    power: np.ndarray = field(default_factory=lambda: np.zeros(1, np.int64))
     _shapes: list[np.ndarray] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
@@ -69,20 +75,24 @@ class Design:
         x: np.ndarray,
         groups: Sequence[int],
         *,
-        curves: bool = False,
+        curves: int = 0,
         depth: int | None = None,
         pairs: Sequence[tuple[int, int]] | None = None,
     ) -> Design:
         """A design for the inputs ``x`` (n, inputs); inputs of one group are levels of one column.
 
-        ``depth``: None for no products, else see the class. ``pairs``: the inputs that are
+        ``curves``: 0 for lines, 1 for splines, 2 or 3 for powers up to that. ``depth``: None for no
+        products, else see the class. ``pairs``: the inputs that are
         multiplied; by default all of different groups.
         """
         mean, scale = x.mean(0), x.std(0)
-        scale = np.where(scale > 1e-12 * (1.0 + np.abs(mean)), scale, 1.0)
+        scale = np.where(scale > 1e-12 * np.abs(x).max(0, initial=0.0), scale, 1.0)
         z = (x - mean) / scale
-        found = [_knots(z[:, i]) if curves else np.zeros(0) for i in range(x.shape[1])]
-        bent = [i for i, k in enumerate(found) if len(k) >= 3]
+        power = curves if curves > 1 else 0
+        none = np.zeros(0)
+        ends = (lambda v: _ends(v, power)) if power else _knots
+        found = [ends(z[:, i]) if curves else none for i in range(x.shape[1])]
+        bent = [i for i, k in enumerate(found) if len(k)]
         width = max((len(found[i]) for i in bent), default=3)
         knots = np.full((len(bent), width), np.nan)
         for row, i in enumerate(bent):
@@ -92,7 +102,10 @@ class Design:
         elif pairs is None:
             pairs = [(i, j) for i in range(x.shape[1]) for j in range(i) if groups[i] != groups[j]]
         chosen = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-        return cls(mean, scale, np.array(bent, np.int64), knots, chosen, np.array([depth or 0]))
+        return cls(
+            mean, scale, np.array(bent, np.int64), knots, chosen, np.array([depth or 0]),
+            power=np.array([power]),
+        )  # fmt: skip
 
     def __call__(self, x: np.ndarray) -> np.ndarray:
         """The terms (n, terms) at inputs ``x``."""
@@ -115,7 +128,8 @@ class Design:
     def penalty(self) -> np.ndarray:
         """What each term pays (terms,): nothing for lines, levels and plain products."""
         sizes = self._sizes()
-        parts = [np.zeros(1 + len(self.mean)), *(np.ones(k) for k in sizes.values())]
+        pays = np.zeros if self.power[0] else np.ones
+        parts = [np.zeros(1 + len(self.mean)), *(pays(k) for k in sizes.values())]
         depth = int(self.depth[0])
         for i, j in self.pairs:
             parts.append(np.zeros(1))
@@ -136,15 +150,20 @@ class Design:
 
     @classmethod
     def from_arrays(cls, state: Mapping[str, np.ndarray]) -> Design:
-        """The design of `arrays`, which may stand among others; the first designs had no cuts."""
-        return cls(**{name: state[name] for name in _FIELDS if name in state or name != "cuts"})
+        """The design of `arrays`, which may stand among others; older ones lack cuts and power."""
+        later = ("cuts", "power")
+        return cls(**{name: state[name] for name in _FIELDS if name in state or name not in later})
 
     def _sizes(self) -> dict[int, int]:
-        counts = np.isfinite(self.knots).sum(1) - 2
+        power = int(self.power[0])
+        counts = np.isfinite(self.knots).sum(1) - 2 if not power else [power - 1] * len(self.bent)
         return {int(i): int(k) for i, k in zip(self.bent, counts, strict=True)}
 
     def _bends(self, z: np.ndarray) -> dict[int, np.ndarray]:
         """For every bent input its terms (n, knots - 2), scaled so that a unit has curvature 1."""
+        if power := int(self.power[0]):
+            ends = zip(self.bent, self.knots, strict=True)
+            return {int(i): _powers(z[:, i], row[:2], power) for i, row in ends}
         if len(self._shapes) != len(self.bent):
             self._shapes = [_shape(row[np.isfinite(row)]) for row in self.knots]
         result = {}
@@ -203,7 +222,7 @@ def too_many_pairs(inputs: int, rows: int) -> bool:
 
 
 def telling_products(
-    x: np.ndarray, groups: Sequence[int], y: np.ndarray, w: np.ndarray, *, curves: bool, depth: int
+    x: np.ndarray, groups: Sequence[int], y: np.ndarray, w: np.ndarray, *, curves: int, depth: int
 ) -> Design:
     """A design with those products that tell something of what lines or curves leave of ``y``.
 
@@ -256,6 +275,20 @@ def _knots(z: np.ndarray) -> np.ndarray:
         if not kept or knot - kept[-1] > 0.02 * (knots[-1] - knots[0]):
             kept.append(knot)
     return np.array(kept) if len(kept) >= 3 else np.zeros(0)
+
+
+def _ends(z: np.ndarray, power: int) -> np.ndarray:
+    """Between which values of an input its powers are taken; none if its values are too few."""
+    if len(np.unique(z[:1000])) <= power and len(np.unique(z)) <= power:
+        return np.zeros(0)
+    return np.clip([z.min(), z.max()], -POWERS_END, POWERS_END)
+
+
+def _powers(z: np.ndarray, ends: np.ndarray, power: int) -> np.ndarray:
+    """Square and higher powers (n, power - 1) between the ends, their tangents beyond."""
+    within = np.clip(z, *ends)
+    steps = range(2, power + 1)
+    return np.stack([within**k + k * within ** (k - 1) * (z - within) for k in steps], axis=1)
 
 
 def _cubes(z: np.ndarray, knots: np.ndarray) -> np.ndarray:

@@ -21,7 +21,7 @@ from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
 from vaca.engines.mechanisms.designs import Design
-from vaca.engines.predictors import Trees
+from vaca.engines.trees import Trees
 
 __all__ = ["Levels", "LevelsRecipe", "fit_levels"]
 
@@ -39,7 +39,7 @@ LEAST = 1e-9
 class LevelsRecipe:
     """What is to be fitted; ``design`` None: the same frequencies for all rows."""
 
-    curves: bool = False
+    curves: int = 0
     depth: int | None = None
     trees: bool = False
     frequencies: bool = False
@@ -114,7 +114,7 @@ class Levels:
         plan = [*(int(v) for v in state["plan"]), 0][:6]
         curves, depth, trees, frequencies, levels, ordered = plan
         recipe = LevelsRecipe(
-            bool(curves), None if depth < 0 else depth, bool(trees), bool(frequencies),
+            curves, None if depth < 0 else depth, bool(trees), bool(frequencies),
             bool(ordered),
         )  # fmt: skip
         design = Design.from_arrays(state)

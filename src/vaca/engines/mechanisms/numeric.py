@@ -16,175 +16,41 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vaca.engines.columnwise import normal_between
-from vaca.engines.mechanisms.designs import (
-    Design,
-    Sums,
-    solve,
-    telling_products,
-    too_many_pairs,
-    with_steps,
+from vaca.engines.mechanisms.designs import Design, telling_products, too_many_pairs, with_steps
+from vaca.engines.mechanisms.locations import (
+    PLAIN_LEAST,
+    Linear,
+    add_trees,
+    fit_location,
+    fit_spread,
+    linear_arrays,
+    linear_of,
+    logged,
+    near,
 )
-from vaca.engines.mechanisms.noise import FLAT, WIDTHS, NoiseCurve
-from vaca.engines.predictors import Trees
+from vaca.engines.mechanisms.locations import (
+    width as width_of,
+)
+from vaca.engines.mechanisms.noise import NoiseCurve
+from vaca.engines.mechanisms.recipe import SPREADS, Recipe
+from vaca.engines.mechanisms.scale import PLAIN, Scale
+from vaca.engines.trees import Trees
 
 if TYPE_CHECKING:
     from vaca.engines.mechanisms.flow import Flow
 
-__all__ = ["Numeric", "Recipe", "Scale", "crossfit", "fit_numeric"]
+__all__ = ["Numeric", "fit_numeric"]
 
 #: Residuals below this, in standard deviations of the column, are rounding: there is no noise.
 EXACT = 1e-6
 #: Log-scales are kept within this of the ones seen in training.
 SCALE_MARGIN = 0.5
-#: Drawn values may spread so many times as far as the observed ones.
+#: On a logarithmic scale the location goes so far beyond the data, in ranges of its values there.
+REACH = 0.5
+#: Drawn values may spread this many times as far as the observed ones.
 EXPLODES = 1.3
-#: Of the mean size of residuals: a scale that is fitted as it is gets no smaller than this.
-PLAIN_LEAST = 1e-3
 #: Half the cell, in standard deviations of the column, over which a density is averaged to score.
 CELL = 0.01
-#: From so many rows on, trees are scored on one fold.
-FEW_FOR_TREES = 2000
-
-
-@dataclass
-class Scale:
-    """From a column's own units to the ones in which its mechanism is fitted, and back.
-
-    ``kind`` 0: as it is; 1: logarithm above ``low``; 2: logit between ``low`` and ``high``; 3:
-    logarithm below ``high``, turned so that it rises.
-    """
-
-    kind: int
-    low: float
-    high: float
-    mean: float
-    unit: float
-
-    @classmethod
-    def of(cls, y: np.ndarray, kind: int = 0, low: float = 0.0, high: float = 1.0) -> Scale:
-        blank = cls(kind, low, high, 0.0, 1.0)
-        t = blank.forward(y)
-        unit = float(t.std())
-        if not unit > 1e-12 * (1.0 + abs(float(t.mean()))):
-            return cls(kind, low, high, float(t[0]), 0.0)  # constant: rounding is no spread
-        return cls(kind, low, high, float(t.mean()), unit)
-
-    def forward(self, y: np.ndarray) -> np.ndarray:
-        if self.kind == 1:
-            y = np.log(np.maximum(y - self.low, 1e-300))
-        elif self.kind == 3:
-            y = -np.log(np.maximum(self.high - y, 1e-300))
-        elif self.kind == 2:
-            p = np.clip((y - self.low) / (self.high - self.low), 1e-15, 1 - 1e-15)
-            y = np.log(p) - np.log1p(-p)
-        return (y - self.mean) / (self.unit or 1.0)
-
-    def back(self, t: np.ndarray) -> np.ndarray:
-        y = t * self.unit + self.mean
-        if self.kind == 1:
-            return self.low + np.exp(np.minimum(y, 700.0))
-        if self.kind == 3:
-            return self.high - np.exp(np.minimum(-y, 700.0))
-        if self.kind == 2:
-            return self.low + (self.high - self.low) / (1.0 + np.exp(np.clip(-y, -700, 700)))
-        return y
-
-    def log_slope(self, y: np.ndarray) -> np.ndarray:
-        """Logarithm of the slope of `forward`."""
-        slope = np.full(len(y), -np.log(self.unit or 1.0))
-        if self.kind == 1:
-            slope -= np.log(np.maximum(y - self.low, 1e-300))
-        elif self.kind == 3:
-            slope -= np.log(np.maximum(self.high - y, 1e-300))
-        elif self.kind == 2:
-            p = np.clip((y - self.low) / (self.high - self.low), 1e-15, 1 - 1e-15)
-            slope -= np.log(p) + np.log1p(-p) + np.log(self.high - self.low)
-        return slope
-
-    def array(self) -> np.ndarray:
-        return np.array([self.kind, self.low, self.high, self.mean, self.unit], float)
-
-    @classmethod
-    def from_array(cls, values: np.ndarray) -> Scale:
-        return cls(int(values[0]), *(float(v) for v in values[1:]))
-
-
-@dataclass(frozen=True)
-class Recipe:
-    """What is to be fitted: everything about a mechanism but its numbers.
-
-    Attributes
-    ----------
-    curves, depth : bool, int or None
-        The design of the location (see `designs.Design`).
-    trees : bool
-        Whether boosted trees add what the design leaves.
-    spread : str
-        Design of the scale: "" (the same for all rows), "linear", "curves", "surfaces" of its
-        logarithm; "plain curves", "plain surfaces" of itself.
-    robust : bool
-        Whether far residuals count less.
-    scale : tuple
-        Kind, low and high of `Scale`.
-    count : bool
-        Whether values are cells of counts.
-    proportional : bool
-        On a logarithmic scale: the design gives the distance from the wall itself, which noise
-        multiplies, and not its logarithm.
-    steps : bool
-        Whether the location may jump where an input passes a value.
-    """
-
-    curves: bool = False
-    depth: int | None = None
-    trees: bool = False
-    spread: str = ""
-    robust: bool = False
-    scale: tuple[int, float, float] = (0, 0.0, 1.0)
-    count: bool = False
-    proportional: bool = False
-    steps: bool = False
-
-    @property
-    def additive(self) -> bool:
-        """Whether noise is added, the same for all rows."""
-        return not self.spread and self.scale[0] == 0 and not self.count
-
-    def words(self) -> str:
-        """What a person reads in the leaderboard."""
-        names = {
-            (False, None): "linear", (False, 0): "linear with products",
-            (True, None): "curves", (True, 0): "curves with products",
-            (True, 1): "varying curves", (True, 2): "surfaces",
-        }  # fmt: skip
-        text = names[self.curves, self.depth] + (" with steps" if self.steps else "")
-        text += ", then trees" if self.trees else ""
-        text += f", spread {self.spread}" if self.spread else ""
-        text += ", robust" if self.robust else ""
-        if self.proportional:
-            return f"in proportion: {text}"
-        return ("", "log: ", "logit: ", "log from above: ")[self.scale[0]] + text
-
-
-SPREADS = {
-    "linear": {"curves": False, "depth": None},
-    "curves": {"curves": True, "depth": None},
-    "surfaces": {"curves": True, "depth": 2},
-    "plain curves": {"curves": True, "depth": None},
-    "plain surfaces": {"curves": True, "depth": 2},
-}
-
-
-@dataclass
-class Linear:
-    """Coefficients over a design, and the strength of their penalty."""
-
-    design: Design
-    beta: np.ndarray
-    strength: float
-
-    def __call__(self, x: np.ndarray) -> np.ndarray:
-        return self.design(x) @ self.beta
 
 
 @dataclass
@@ -201,6 +67,7 @@ class Numeric:
     width: float
     exact: bool = False
     flow: Flow | None = None
+    reach: tuple[float, float] = (-np.inf, np.inf)  # of the location, on a logarithmic scale
 
     # ------------------------------------------------------------------ values and noise
 
@@ -212,12 +79,13 @@ class Numeric:
         mean = self.location(x)
         if self.recipe.proportional:
             mean = np.log(np.maximum(mean, PLAIN_LEAST)) / self.scale.unit
-        return mean if self.trees is None else mean + self.trees(x)[:, 0]
+        mean = mean if self.trees is None else mean + self.trees(x)[:, 0]
+        return np.clip(mean, *self.reach)
 
     def _log_scale(self, x: np.ndarray) -> np.ndarray:
         if self.spread is None:
             return np.zeros(len(x))
-        return np.clip(_logged(self.recipe, self.spread(x)), *self.limits)
+        return np.clip(logged(self.recipe, self.spread(x)), *self.limits)
 
     def spread_near(self, x: np.ndarray) -> float:
         """The usual size of residuals, in standard deviations of the column."""
@@ -287,7 +155,7 @@ class Numeric:
 
     def explodes(self, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> bool:
         """Whether drawn values spread much further than the observed ones: tails, a wide scale."""
-        if not self.recipe.spread and self.recipe.scale[0] == 0:
+        if not self.recipe.spread and self.recipe.scale[0] in PLAIN:
             return False
         rows = np.arange(min(len(y), 3000))
         drawn = self.value(x[rows], self.draw(len(rows), rng))
@@ -303,12 +171,12 @@ class Numeric:
         state = {
             "plan": np.array(plan, np.int64),
             "scale": self.scale.array(),
-            "limits": np.array([*self.limits, self.width]),
+            "limits": np.array([*self.limits, self.width, *self.reach]),
             "curve": np.stack([self.curve.u, self.curve.e, self.curve.slope]),
         }
         for name, part in (("location", self.location), ("spread", self.spread)):
             if part is not None:
-                state |= {f"{name}.{k}": v for k, v in _linear_arrays(part).items()}
+                state |= {f"{name}.{k}": v for k, v in linear_arrays(part).items()}
         if self.trees is not None:
             state |= {f"trees.{k}": np.asarray(v) for k, v in vars(self.trees).items()}
         if self.flow is not None:
@@ -322,7 +190,7 @@ class Numeric:
         curves, depth, trees, spread, robust, count, exact, proportional, steps = plan
         scale = Scale.from_array(state["scale"])
         recipe = Recipe(
-            bool(curves), None if depth < 0 else depth, bool(trees), ["", *SPREADS][spread],
+            curves, None if depth < 0 else depth, bool(trees), ["", *SPREADS][spread],
             bool(robust), (scale.kind, scale.low, scale.high), bool(count), bool(proportional),
             bool(steps),
         )  # fmt: skip
@@ -336,21 +204,12 @@ class Numeric:
 
             flow = Flow.from_arrays(parts["flow"])
         return cls(
-            recipe, scale, _linear_of(parts["location"]),
+            recipe, scale, linear_of(parts["location"]),
             Trees(**parts["trees"]) if parts["trees"] else None,
-            _linear_of(parts["spread"]) if parts["spread"] else None,
+            linear_of(parts["spread"]) if parts["spread"] else None,
             state["limits"][:2], NoiseCurve(*state["curve"]), float(state["limits"][2]),
-            bool(exact), flow,
+            bool(exact), flow, tuple(state["limits"][3:5].tolist()) or (-np.inf, np.inf),
         )  # fmt: skip
-
-
-def _linear_arrays(model: Linear) -> dict[str, np.ndarray]:
-    own = {"beta": model.beta, "strength": np.array([model.strength])}
-    return own | model.design.arrays()
-
-
-def _linear_of(state: dict[str, np.ndarray]) -> Linear:
-    return Linear(Design.from_arrays(state), state["beta"], float(state["strength"][0]))
 
 
 def cells(
@@ -405,11 +264,12 @@ def fit_numeric(
         design, strength = like.location.design, like.location.strength
         if recipe.steps:  # other rows would have put them elsewhere
             design = with_steps(replace(design, cuts=design.cuts[:0]), x, t, w)
+    old_trees, old_spread = (None, None) if like is None else (like.trees, like.spread)
     a = design(x)
-    location, mean = _fit_location(recipe, scale, design, a, t, w, folds, strength)
+    location, mean = fit_location(recipe, scale, design, a, t, w, folds, strength)
     trees = None
     if recipe.trees:
-        trees, mean = _add_trees(like, location, a, mean, x, t, w, folds)
+        trees, mean = add_trees(old_trees, location, a, mean, x, t, w, folds)
     if like is not None and trees is not None:
         # What trees leave of rows they have seen is too little: the noise stays as it was found.
         return replace(like, location=location, trees=trees), np.zeros(0), np.zeros(0)
@@ -422,21 +282,27 @@ def fit_numeric(
     limits = np.zeros(2)
     for _ in range(2 if recipe.spread or recipe.robust else 0):
         if recipe.spread:
-            spread, log_scale = _fit_spread(recipe, x, residual, w, folds, groups, like)
+            spread, log_scale = fit_spread(recipe, x, residual, w, folds, groups, old_spread)
             if like is not None:
                 log_scale = np.clip(log_scale, *like.limits)
             limits = np.array([log_scale.min() - SCALE_MARGIN, log_scale.max() + SCALE_MARGIN])
         own = np.exp(-2 * (log_scale - np.average(log_scale, weights=w)))
         if recipe.robust:
-            own = own * _near(residual * np.exp(-log_scale))
+            own = own * near(residual * np.exp(-log_scale))
         if trees is None:
-            location, mean = _fit_location(recipe, scale, design, a, t, w * own, folds, strength)
+            location, mean = fit_location(recipe, scale, design, a, t, w * own, folds, strength)
             residual = t - mean
     exact = not recipe.count and float(np.abs(residual).max()) < EXACT
     e = residual * np.exp(-log_scale)
-    width = _width(e, w, folds) if like is None else like.width
+    width = width_of(e, w, folds) if like is None else like.width
     curve = NoiseCurve.fit(e, w, width)
-    fitted = Numeric(recipe, scale, location, trees, spread, limits, curve, width, exact)
+    reach = (-np.inf, np.inf)
+    if scale.kind in (1, 3):  # a line there is an exponential: far outside the data it explodes
+        further = REACH * float(np.ptp(mean)) + 1.0
+        reach = (float(mean.min()) - further, float(mean.max()) + further)
+    fitted = Numeric(
+        recipe, scale, location, trees, spread, limits, curve, width, exact, None, reach
+    )
     if like is not None:
         return fitted, np.zeros(0), np.zeros(0)
     # A density averaged over a cell: how fine a candidate is beyond that must not decide.
@@ -458,168 +324,3 @@ def fit_numeric(
 
 def _dithered(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return y + rng.uniform(-0.5, 0.5, len(y))
-
-
-def crossfit(
-    design: Design,
-    a: np.ndarray,
-    t: np.ndarray,
-    w: np.ndarray,
-    folds: np.ndarray,
-    strength: float | None,
-) -> tuple[Linear, np.ndarray]:
-    """Coefficients from all rows, and each row's value by the rows of the other folds."""
-    parts = {k: Sums.of(a[folds == k], t[folds == k], w[folds == k]) for k in np.unique(folds)}
-    penalty = design.penalty()
-    total = sum(list(parts.values())[1:], start=next(iter(parts.values())))
-    beta, strength = solve(total, penalty, strength)
-    mean = np.empty(len(t))
-    for k, part in parts.items():
-        # The same strength: it is one number out of all rows, and choosing it is most of the work.
-        mean[folds == k] = a[folds == k] @ solve(total - part, penalty, strength)[0]
-    return Linear(design, beta, strength), mean
-
-
-def _fit_location(
-    recipe: Recipe,
-    scale: Scale,
-    design: Design,
-    a: np.ndarray,
-    t: np.ndarray,
-    w: np.ndarray,
-    folds: np.ndarray,
-    strength: float | None,
-) -> tuple[Linear, np.ndarray]:
-    """The location by all rows, and each row's by the rows of the other folds."""
-    if not recipe.proportional:
-        return crossfit(design, a, t, w, folds, strength)
-    size = np.exp(np.minimum(t * scale.unit, 50.0))
-    fitted, mean = _plain_spread(design, a, size, w, folds, strength, PLAIN_LEAST)
-    return fitted, mean / scale.unit
-
-
-def _add_trees(
-    like: Numeric | None,
-    location: Linear,
-    a: np.ndarray,
-    mean: np.ndarray,
-    x: np.ndarray,
-    t: np.ndarray,
-    w: np.ndarray,
-    folds: np.ndarray,
-) -> tuple[Trees, np.ndarray]:
-    """Trees for what the location leaves; each row's mean by trees that had not seen it."""
-    left = t - a @ location.beta
-    if like is not None and like.trees is not None:
-        return like.trees.with_values(x, left, w), mean
-    trees = Trees.regression(x, left, w)
-    mean, told = np.full(len(t), np.nan), mean
-    # Of many rows one fold is enough to score them.
-    for k in np.unique(folds)[: 1 if len(t) >= FEW_FOR_TREES else None]:
-        out = folds == k
-        mean[out] = (
-            told[out] + Trees.regression(x[~out], t[~out] - told[~out], w[~out])(x[out])[:, 0]
-        )
-    return trees, mean
-
-
-def _fit_spread(
-    recipe: Recipe,
-    x: np.ndarray,
-    residual: np.ndarray,
-    w: np.ndarray,
-    folds: np.ndarray,
-    groups: Any,
-    like: Numeric | None,
-) -> tuple[Linear, np.ndarray]:
-    r"""The log-scale: minimises :math:`\sum s + |r| e^{-s}`, which far residuals do not rule."""
-    if like is not None and like.spread is not None:
-        design, strength = like.spread.design, like.spread.strength
-    else:
-        design, strength = Design.build(x, groups, **SPREADS[recipe.spread]), None
-    a, penalty = design(x), design.penalty()
-    size = np.maximum(np.abs(residual), FLAT)
-    parts = {k: Sums.of(a[folds == k], np.log(size[folds == k]), w[folds == k])
-             for k in np.unique(folds)}  # fmt: skip
-    total = sum(list(parts.values())[1:], start=next(iter(parts.values())))
-    if recipe.spread.startswith("plain"):
-        return _plain_spread(design, a, size, w, folds, strength)
-    start, strength = solve(total, penalty, strength)
-    found = _newton(a, size, w, total.gram, start, penalty, strength)
-    log_scale = np.empty(len(size))
-    for k, part in parts.items():
-        keep = folds != k
-        own = _newton(
-            a[keep], size[keep], w[keep], total.gram - part.gram, found, penalty, strength
-        )
-        log_scale[~keep] = a[~keep] @ own
-    low, high = np.quantile(log_scale, [0.002, 0.998])
-    return Linear(design, found, strength), np.clip(log_scale, low - 0.5, high + 0.5)
-
-
-def _plain_spread(
-    design: Design,
-    a: np.ndarray,
-    size: np.ndarray,
-    w: np.ndarray,
-    folds: np.ndarray,
-    strength: float | None,
-    least: float | None = None,
-) -> tuple[Linear, np.ndarray]:
-    """The scale itself, by least squares on the size of residuals, each by its own scale."""
-    if least is None:
-        least = PLAIN_LEAST * float(np.average(size, weights=w))
-    fitted, found = crossfit(design, a, size, w, folds, strength)
-    for _ in range(4):
-        own = w / np.maximum(found, 20 * least) ** 2
-        fitted, found = crossfit(design, a, size, own / own.mean(), folds, strength)
-    return fitted, np.log(np.maximum(found, least))
-
-
-def _logged(recipe: Recipe, value: np.ndarray) -> np.ndarray:
-    return np.log(np.maximum(value, 1e-12)) if recipe.spread.startswith("plain") else value
-
-
-def _newton(
-    a: np.ndarray,
-    size: np.ndarray,
-    w: np.ndarray,
-    gram: np.ndarray,
-    beta: np.ndarray,
-    penalty: np.ndarray,
-    strength: float,
-) -> np.ndarray:
-    total = w.sum()
-    ridge = strength * penalty + 1e-9
-    inverse = np.linalg.inv(gram / total + np.diag(ridge))
-    for _ in range(12):
-        ratio = np.minimum(size * np.exp(-a @ beta), 5.0)
-        step = inverse @ (a.T @ (w * (ratio - 1.0)) / total - ridge * beta)
-        beta = beta + step
-        if np.abs(step).max() < 1e-5:
-            break
-    return beta
-
-
-def _near(e: np.ndarray) -> np.ndarray:
-    """Huber's weights."""
-    middle = np.median(e)
-    unit = 1.4826 * np.median(np.abs(e - middle)) or 1.0
-    return 1.345 / np.maximum(np.abs(e - middle) / unit, 1.345)
-
-
-def _width(e: np.ndarray, w: np.ndarray, folds: np.ndarray) -> float:
-    """How smooth the curve of noise is: the smoothest that held-out residuals do not refuse."""
-    scores = []
-    for width in WIDTHS:
-        density = np.empty(len(e))
-        for k in np.unique(folds):
-            out = folds == k
-            density[out] = NoiseCurve.fit(e[~out], w[~out], width).log_density(e[out])
-        scores.append(density)
-    best = int(np.argmax([np.average(s, weights=w) for s in scores]))
-    for k in range(best):
-        gain = scores[best] - scores[k]
-        if np.average(gain, weights=w) <= gain.std() / np.sqrt(len(gain)):
-            return WIDTHS[k]
-    return WIDTHS[best]

@@ -83,8 +83,12 @@ class Root:
         share = np.where(last > first, self.p[np.clip(last, 0, None)], 0.0)
         share = share - np.where(last > first, self.p[np.clip(first, 0, len(self.p) - 1)], 0.0)
         p = (np.arange(2000) + 0.5) / 2000
-        curve = NoiseCurve.fit(self.value(x, ndtri(p)))
-        return np.where(share > 0, np.log(np.maximum(share, 1e-300)), curve.log_density(y))
+        values = self.value(x, ndtri(p))
+        unit = float(np.abs(values).max())
+        # Squares of squares are taken: of numbers beyond these they are infinite, or 0.
+        unit = 1.0 if 1e-50 < unit < 1e50 or unit == 0.0 else unit
+        told = NoiseCurve.fit(values / unit).log_density(y / unit) - np.log(unit)
+        return np.where(share > 0, np.log(np.maximum(share, 1e-300)), told)
 
     def refit(self, x: Any, y: np.ndarray, w: np.ndarray, folds: Any, rng: Any) -> Root:
         """The quantiles of weighted rows."""

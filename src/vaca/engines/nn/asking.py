@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vaca.engines.nn.flow_network import Mechanisms, Splines
+from vaca.engines.nn.flow_network import Mechanisms, SplineMaps
 
 __all__ = ["Asked"]
 
@@ -104,7 +104,7 @@ class Asked:
         size = size if self.skip.device.type == "cpu" else max(1, n)
         return (slice(a, a + size) for a in range(0, n, size))
 
-    def _maps(self, parents: Tensor) -> tuple[Tensor, Tensor, Splines]:
+    def _maps(self, parents: Tensor) -> tuple[Tensor, Tensor, SplineMaps]:
         """Shift, log-scale (both (k, n)) and spline of numeric columns."""
         w, b, fixed = self.stack._last(self.columns)
         seen = self._seen(parents)

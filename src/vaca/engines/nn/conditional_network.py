@@ -21,7 +21,7 @@ from vaca.engines.nn.disjoint import DisjointLinear
 from vaca.engines.nn.likelihoods import Discrete, DiscreteLikelihood
 from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import Terms, gaussian_log_ratio
-from vaca.engines.nn.ragged import Features, RaggedLinear, Slots, parameter_slots
+from vaca.engines.nn.ragged import ColumnFeatures, RaggedLinear, Slots, parameter_slots
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -68,7 +68,7 @@ class ConditionalNetwork(Network):
         self.latent, self.dropout, self.noise = latent, dropout, variance
         self.discrete = DiscreteLikelihood(columns)
         self.continuous = [i for i, c in enumerate(columns) if c.kind == "continuous"]
-        self.features = Features(columns)
+        self.features = ColumnFeatures(columns)
         own = [(f, i) for i in range(count) for f in self.features.of_columns([i])]
         above = [(f, i) for i in range(count) for f in self.features.of_columns(parents[i])]
         sizes = [*encoder_hidden, 2 * latent]
@@ -170,11 +170,10 @@ class ConditionalNetwork(Network):
         mean, sd = self.encode(x.to(dtype))
         z = mean + sd * normal.to(dtype)
         parameters = self.decode(z, x.to(dtype)).to(x.dtype)
-        eps = torch.zeros_like(x)
         at = self.continuous
-        eps[at] = (x[at] - parameters[at][..., 0]) / math.sqrt(self.noise)
-        rest = self.discrete.posterior_noise(parameters, x, uniform, uniform_levels)
-        return z.to(x.dtype), eps, *rest
+        missed = (x[at] - parameters[at][..., 0]) / math.sqrt(self.noise)
+        rest = self.discrete.left_over(x, at, missed, parameters, uniform, uniform_levels)
+        return z.to(x.dtype), *rest
 
     def generate(
         self,

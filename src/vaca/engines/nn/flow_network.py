@@ -188,7 +188,7 @@ class Mechanisms(nn.Module):
 
     def _spline(
         self, h: Tensor, skip: Tensor, columns: list[int]
-    ) -> tuple[Tensor, Tensor, Splines]:
+    ) -> tuple[Tensor, Tensor, SplineMaps]:
         """Shift, log-scale (both (k, n)) and spline of numeric columns."""
         w, b, fixed = self._last(columns)
         return self._shape(torch.baddbmm(b, h, w), skip, fixed)
@@ -202,7 +202,7 @@ class Mechanisms(nn.Module):
         moved = w.shape[-1]
         return w, b[..., :moved], b[..., moved:]
 
-    def _shape(self, out: Tensor, skip: Tensor, fixed: Tensor) -> tuple[Tensor, Tensor, Splines]:
+    def _shape(self, out: Tensor, skip: Tensor, fixed: Tensor) -> tuple[Tensor, Tensor, SplineMaps]:
         """Shift, log-scale and spline from what the last layer gives (k, n, moved)."""
         k = self.bins
         if self.fixed_shape:
@@ -210,7 +210,7 @@ class Mechanisms(nn.Module):
             widths, heights, slopes = fixed.split([k, k, k - 1], dim=-1)
             return self._assemble(shift + skip, scale, widths, heights, slopes)
         if not self.affine:
-            spline = Splines(*out.split([k, k, k - 1], dim=-1), bound=self.bound)
+            spline = SplineMaps(*out.split([k, k, k - 1], dim=-1), bound=self.bound)
             zero = out.new_zeros(())
             return zero.expand(out.shape[:2]), zero.expand(out.shape[:2]), spline
         shift, scale, widths, heights, slopes = out.split([1, 1, k, k, k - 1], dim=-1)
@@ -218,10 +218,10 @@ class Mechanisms(nn.Module):
 
     def _assemble(
         self, shift: Tensor, scale: Tensor, widths: Tensor, heights: Tensor, slopes: Tensor
-    ) -> tuple[Tensor, Tensor, Splines]:
+    ) -> tuple[Tensor, Tensor, SplineMaps]:
         # Bounded so that a column that is a function of its parents cannot run away to exp(inf).
         scale = 8.0 * torch.tanh(scale.squeeze(-1) / 8.0)
-        spline = Splines(widths, heights, slopes, bound=self.bound)
+        spline = SplineMaps(widths, heights, slopes, bound=self.bound)
         return shift.squeeze(-1), scale, spline
 
     def size(self) -> Tensor:
@@ -285,7 +285,7 @@ class Mechanisms(nn.Module):
         return torch.stack(result, 1)
 
     def _cell(
-        self, x: Tensor, head: Head, k: int, mu: Tensor, s: Tensor, spline: Splines
+        self, x: Tensor, head: Head, k: int, mu: Tensor, s: Tensor, spline: SplineMaps
     ) -> tuple[Tensor, Tensor]:
         """Noise at the lower and upper end of a count's cell; -inf below a count of zero."""
         own = spline.of(k)
@@ -323,7 +323,7 @@ class Mechanisms(nn.Module):
         return (y * torch.exp(s) + mu).T
 
 
-class Splines:
+class SplineMaps:
     """One monotone spline for each column: all of them in one call, or that of a single column."""
 
     def __init__(self, *shape: Tensor, bound: float) -> None:

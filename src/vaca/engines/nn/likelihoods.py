@@ -154,6 +154,20 @@ class DiscreteLikelihood(nn.Module):
             out = out.index_copy(0, torch.as_tensor(at, device=out.device), value)
         return out
 
+    def left_over(
+        self,
+        x: Tensor,
+        at: Sequence[int],
+        missed: Tensor,
+        parameters: Tensor,
+        uniform: Tensor,
+        uniform_levels: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """What the latents leave open: residuals of the columns `at`, then `posterior_noise`."""
+        eps = torch.zeros_like(x)
+        eps[at] = missed
+        return eps, *self.posterior_noise(parameters, x, uniform, uniform_levels)
+
     def posterior_noise(
         self, parameters: Tensor, x: Tensor, uniform: Tensor, uniform_levels: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:

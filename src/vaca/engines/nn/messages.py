@@ -96,7 +96,7 @@ class Trunk(nn.Module):
             linear[-1].weight.mul_(0.1)
             cast("Tensor", linear[-1].bias).copy_(start)
             self.straight.weight.zero_()
-        self._parts: dict[tuple[int, ...], Part] = {}
+        self._parts: dict[tuple[int, ...], Gathered] = {}
 
     def forward(self, h: Tensor) -> Tensor:
         """Outputs of all targets from features (columns, rows, n_in): (targets, rows, n_out)."""
@@ -119,7 +119,7 @@ class Trunk(nn.Module):
         # Where nothing arrives all rows are alike, and one was computed.
         return torch.baddbmm(out, m, part.straight).expand(-1, len(h), -1)
 
-    def _part(self, which: tuple[int, ...]) -> Part:
+    def _part(self, which: tuple[int, ...]) -> Gathered:
         """The weights of some targets; kept while the network does not learn."""
         if which in self._parts and not torch.is_grad_enabled():
             return self._parts[which]
@@ -132,7 +132,7 @@ class Trunk(nn.Module):
         at = torch.tensor(which, dtype=torch.long, device=weight.device)
         sources = [pairs[e][0] if e < len(pairs) else 0 for e in edges]
         layers = cast("list[DisjointLinear]", list(self.update.layers))
-        part = Part(
+        part = Gathered(
             torch.tensor(sources, dtype=torch.long, device=at.device),
             weight[edges].view(len(which), most * weight.shape[1], self.width),
             self.bias[at],
@@ -150,7 +150,7 @@ class Trunk(nn.Module):
 
 
 @dataclass(frozen=True)
-class Part:
+class Gathered:
     """The weights of some targets of a `Trunk`, ready for products."""
 
     sources: Tensor

@@ -84,7 +84,7 @@ class RaggedLinear(nn.Module):
         return self._into[key]
 
 
-class Features(nn.Module):
+class ColumnFeatures(nn.Module):
     """Columns as input features: numbers as they are, ordinal codes centred, categories one-hot.
 
     Attributes

@@ -24,7 +24,7 @@ from vaca.engines.nn.disjoint import Aggregator, DisjointLayer
 from vaca.engines.nn.likelihoods import Discrete, DiscreteLikelihood
 from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import Terms, gaussian_log_ratio
-from vaca.engines.nn.ragged import Features, RaggedLinear, Slots, bound_of, parameter_slots
+from vaca.engines.nn.ragged import ColumnFeatures, RaggedLinear, Slots, bound_of, parameter_slots
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 
@@ -59,7 +59,7 @@ class StateNetwork(Network):
     encoder_rounds : int
         Layers of the encoder; more than 1 breaks design condition 2.
     node_networks : int or None
-        Features of the per-node input networks; None: no per-node networks.
+        ColumnFeatures of the per-node input networks; None: no per-node networks.
     """
 
     latent_noises = ("z", "action")
@@ -96,7 +96,7 @@ class StateNetwork(Network):
         self.register_buffer("target", edges[1].clone(), persistent=False)
         self.discrete = DiscreteLikelihood(columns)
         self.continuous = [i for i, c in enumerate(columns) if c.kind == "continuous"]
-        self.features = Features(columns)
+        self.features = ColumnFeatures(columns)
         slots = parameter_slots(columns)
         self.slots = Slots(slots, len(columns))
         node_of = {c: i for i, own in enumerate(node_columns) for c in own}
@@ -249,12 +249,11 @@ class StateNetwork(Network):
         # With the mask that `generate` has, though all edges are there: the same products, so that
         # the residual is, to the last bit, what is missing.
         parameters = self.decode(z, self.whole()).to(x.dtype)
-        eps = torch.zeros_like(x)
         # Deviates from the paper: what the decoder misses is kept, so that `do={}` is exact.
         at = self.continuous
-        eps[at] = (x[at] - parameters[at][..., 0]) / self.unit(x)
-        rest = self.discrete.posterior_noise(parameters, x, uniform, uniform_levels)
-        return z.to(x.dtype), eps, *rest
+        missed = (x[at] - parameters[at][..., 0]) / self.unit(x)
+        rest = self.discrete.left_over(x, at, missed, parameters, uniform, uniform_levels)
+        return z.to(x.dtype), *rest
 
     def generate(
         self,

@@ -35,6 +35,7 @@ from vaca.engines.nn.messages import Embedding, Trunk
 from vaca.engines.nn.monotone import Increasing, identity_parameters, parameter_count
 from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import Terms, gaussian_log_ratio
+from vaca.graph.paths import depth_layers
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 #: The cap on the output noise starts here (in sds) and shrinks over this share of training.
@@ -236,11 +237,10 @@ class ValueNetwork(Network):
         own = self.encoder.some(heard, range(len(self.continuous)))
         mean, sd, decode, sigma = self._posterior(low, own, parameters)
         z = mean + sd * normal.to(dtype)
-        missed = x[self.continuous] - decode.value(z).to(x.dtype)
-        eps = torch.zeros_like(x)
-        eps[self.continuous] = missed / sigma.to(x.dtype)
-        rest = self.discrete.posterior_noise(parameters, x, uniform, uniform_levels)
-        return z.to(x.dtype), eps, *rest
+        at = self.continuous
+        missed = (x[at] - decode.value(z).to(x.dtype)) / sigma.to(x.dtype)
+        rest = self.discrete.left_over(x, at, missed, parameters, uniform, uniform_levels)
+        return z.to(x.dtype), *rest
 
     def generate(
         self,
@@ -290,16 +290,3 @@ class ValueNetwork(Network):
         for _ in range(self.rounds):
             run(everything)
         return x
-
-
-def depth_layers(parents: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Columns by the length of the longest path that leads to them."""
-    depth: dict[int, int] = {}
-    while len(depth) < len(parents):
-        for i, own in enumerate(parents):
-            if i not in depth and all(j in depth for j in own):
-                depth[i] = 1 + max((depth[j] for j in own), default=-1)
-    layers: list[list[int]] = [[] for _ in range(max(depth.values()) + 1)]
-    for i in range(len(parents)):
-        layers[depth[i]].append(i)
-    return layers

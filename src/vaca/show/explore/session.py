@@ -28,7 +28,7 @@ from vaca.show.whatif import (
 )
 from vaca.show.words import effect_sentence
 
-#: A larger table is explored by so many of its rows, the same ones each time.
+#: Of a larger table, this many rows are explored, the same ones each time.
 ROWS = 10_000
 
 Fit = Callable[[CausalModel, CausalGraph, pd.DataFrame], CausalModel]

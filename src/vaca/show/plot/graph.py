@@ -98,8 +98,7 @@ def plot_graph(
             zorder=2,
         )
         ax.add_patch(box)
-        group = graph.columns(node)
-        label = node if group == (node,) else f"{node}\n({', '.join(group)})"
+        label = _label(node, graph.columns(node))
         text = "\n".join(wrap(line, 14) for line in label.split("\n"))
         longest = max(len(line) for line in text.split("\n"))
         ax.text(
@@ -122,6 +121,16 @@ def plot_graph(
     ax.set_ylim(bottom, top + (0.15 if cut else 0))
     ax.set_axis_off()
     return ax
+
+
+def _label(node: str, group: Sequence[str]) -> str:
+    """A node's name and its columns; of many, how many they are: a box holds three lines."""
+    if tuple(group) == (node,):
+        return node
+    listed = ", ".join(group)
+    if len(listed) > 24:
+        listed = f"{len(group)} columns"
+    return f"block of\n{listed}" if node.startswith("{") else f"{node}\n({listed})"
 
 
 def layout(

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import tempfile
 import textwrap
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +18,8 @@ from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter
 
 from vaca.errors import VacaError, did_you_mean, visible
+from vaca.graph.parts import check_path
+from vaca.table.atomic import complete
 from vaca.table.dtypes import as_numbers, holds_dates
 from vaca.table.schema import Schema, as_frame
 
@@ -145,7 +145,7 @@ def density(numbers: np.ndarray, grid: np.ndarray) -> np.ndarray | None:
 
 
 def some_rows(n: int, most: int) -> np.ndarray:
-    """At most so many row numbers, evenly spread, the same each time."""
+    """At most this many row numbers, evenly spread, the same each time."""
     return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(int)
 
 
@@ -225,7 +225,7 @@ def as_written(draw: Callable[P, T]) -> Callable[P, T]:
 
 def save_picture(picture: Axes | Figure, path: str | Path, dpi: int = 150) -> Path:
     """Write a picture to a .png, .svg or .pdf file, all or nothing, and give its path."""
-    path = Path(path)
+    path = check_path(path)
     if path.suffix.lower() not in PICTURES:
         raise VacaError(f"{path}: unknown kind of picture; use {', '.join(PICTURES)}")
     if not path.parent.is_dir():
@@ -235,10 +235,7 @@ def save_picture(picture: Axes | Figure, path: str | Path, dpi: int = 150) -> Pa
         raise VacaError("these axes belong to no figure")
     # Matplotlib writes the day and its own address into a file unless told not to.
     clean: dict[str, Any] = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-    with tempfile.TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as folder:
-        part = Path(folder) / path.name
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph .* missing")  # a box says so in its place
-            figure.savefig(part, dpi=dpi, metadata=clean.get(path.suffix.lower()))
-        os.replace(part, path)
+    with complete(path) as part, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a box says so in its place
+        figure.savefig(part, dpi=dpi, metadata=clean.get(path.suffix.lower()))
     return path

@@ -28,7 +28,12 @@ ROWS = 4000
 
 
 def model_part(
-    model: CausalModel, frame: pd.DataFrame, test: pd.DataFrame, unseen: bool, seed: int
+    model: CausalModel,
+    frame: pd.DataFrame,
+    test: pd.DataFrame,
+    unseen: bool,
+    checked: Any,
+    seed: int,
 ) -> dict[str, Any]:
     """What the folded part of a report shows."""
     drawn = model.sample(min(ROWS, max(200, len(frame))), seed=seed)
@@ -44,7 +49,7 @@ def model_part(
         "test_rows": len(test),
         "scores": _score_table(model, test, known, seed),
         "joint": joint_scores(model, test, known, seed=seed),
-        "check": _check(model, frame, test if unseen else None, seed),
+        "check": _check_lines(checked),
         "marginals": picture(
             plot_densities(*tables, labels=("held-out data" if unseen else "data", "model")),
             f"{len(model.schema_)} small charts, one for each column, with the data as a filled "
@@ -149,15 +154,21 @@ def _score_table(model: CausalModel, test: Any, known: Any, seed: int) -> str:
     )
 
 
-def _check(
+def quick_check(
     model: CausalModel, frame: pd.DataFrame, held_out: pd.DataFrame | None, seed: int
-) -> dict[str, str] | None:
-    """The quick check: its verdict, and a line for each part."""
+) -> Any:
+    """The check that a report shows, in part beside its answer; None for a handful of rows."""
     from vaca.trust.check import MIN_ROWS, check
 
     if len(frame) < MIN_ROWS:
         return None
-    found = check(model, frame, held_out=held_out, quick=True, seed=seed, progress=False)
+    return check(model, frame, held_out=held_out, quick=True, seed=seed, progress=False)
+
+
+def _check_lines(found: Any) -> dict[str, str] | None:
+    """A check's verdict, and a line for each part."""
+    if found is None:
+        return None
     lines = found.parts[["part", "verdict", "words"]].set_index("part")
     return {"verdict": found.verdict, "lines": html_table(lines)}
 

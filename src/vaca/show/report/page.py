@@ -21,7 +21,7 @@ from vaca.show.plot import (
     plot_population,
     with_levels,
 )
-from vaca.show.report.model_part import engine_words, model_part
+from vaca.show.report.model_part import engine_words, model_part, quick_check
 from vaca.show.report.question import Answered, Question, answer, default_effects, strongest
 from vaca.show.report.trust_strip import strip
 from vaca.show.report.whatif_data import as_script, moved_person, precomputed
@@ -79,9 +79,11 @@ def report_html(
     str
         HTML without any reference to another file.
     """
-    frame = as_frame(data)[list(model.schema_.columns)]
+    frame = as_frame(data)
     if not len(frame):
         raise VacaError("the table has no rows")
+    model.schema_.encode(frame)  # or the error says which column or row does not fit
+    frame = frame[list(model.schema_.columns)]
     unseen = held_out is not None
     test = as_frame(held_out)[list(model.schema_.columns)] if unseen else frame
     with warnings.catch_warnings():
@@ -89,6 +91,8 @@ def report_html(
         effects = default_effects(model, frame, seed=seed)
         question = question or strongest(effects)
         asked = None if question is None else answer(model, question, seed)
+    checked = quick_check(model, frame, test if unseen else None, seed)
+    graph = None if checked is None else checked.graph
     return render(
         "report.html",
         title=title,
@@ -98,15 +102,20 @@ def report_html(
         style=template("page.css"),
         ladder=template("ladder.js"),
         script=template("report.js"),
-        asked=None if asked is None else _asked_part(model, frame, test, asked, seed),
+        asked=None if asked is None else _asked_part(model, frame, test, asked, graph, seed),
         outcome=effects[0].outcome if effects else "",
         effects=_forest(effects, "cause") if effects else "",
-        m=model_part(model, frame, test, unseen, seed),
+        m=model_part(model, frame, test, unseen, checked, seed),
     )
 
 
 def _asked_part(
-    model: CausalModel, frame: pd.DataFrame, test: pd.DataFrame, asked: Answered, seed: int
+    model: CausalModel,
+    frame: pd.DataFrame,
+    test: pd.DataFrame,
+    asked: Answered,
+    graph: Any,
+    seed: int,
 ) -> dict[str, Any]:
     first, *others = asked.effects
     says, sure = _split(effect_sentence(first, model.schema_[first.outcome]))
@@ -121,7 +130,7 @@ def _asked_part(
         "sure": sure,
         "others": [effect_sentence(e, model.schema_[e.outcome]) for e in others],
         "outside": sorted({s for e in asked.effects for s in e.notes()}),
-        "trust": strip(model, first, frame, seed),
+        "trust": strip(model, first, graph, seed),
         "graph": picture(
             plot_graph(model.graph, do=asked.question.do),
             f"The causal graph under {asked.label}: the arrows into what is set are cut, and what "

@@ -6,8 +6,6 @@ import warnings
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
 from vaca.errors import VacaError
 from vaca.model.answers import Effect
 from vaca.model.causal_model import CausalModel
@@ -27,11 +25,13 @@ class Card:
     @property
     def style(self) -> str:
         """The class of its colour; the words say the same."""
-        return {"good": "good", "bad": "bad", "doubtful": "bad"}.get(self.verdict, "none")
+        return self.verdict if self.verdict in ("good", "doubtful", "bad") else "none"
 
 
-def strip(model: CausalModel, effect: Effect, data: pd.DataFrame, seed: int) -> list[Card]:
+def strip(model: CausalModel, effect: Effect, graph: Any, seed: int) -> list[Card]:
     """Cards for the graph, a second method, other engines and a hidden cause.
+
+    `graph` is its `GraphCheck`, or None without one.
 
     A side that cannot be looked at here is left out, rather than called good.
     """
@@ -40,7 +40,7 @@ def strip(model: CausalModel, effect: Effect, data: pd.DataFrame, seed: int) -> 
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                card = look(model, effect, data, seed)
+                card = look(model, effect, graph, seed)
         except (VacaError, ImportError):
             card = None
         if card is not None:
@@ -68,16 +68,12 @@ def _interval(effect: Effect) -> Card:
     )
 
 
-def _graph(model: CausalModel, _: Effect, data: pd.DataFrame, seed: int) -> Card | None:
-    from vaca.trust.check import check_graph
-
-    if len(data) < 50:
+def _graph(_: CausalModel, __: Effect, found: Any, ___: int) -> Card | None:
+    if found is None:
         return None
-    rows = model.schema_.encode(data.head(5000))
-    found = check_graph(model.graph, model.schema_, rows, quick=True, seed=seed)
-    words = " ".join(_sentence(line.words) for line in found.parts.itertuples())
-    if len(found.arrows):
-        words += f" Look again: {found.arrows['words'].iloc[0].rstrip('.')}."
+    said = [_sentence(words) for words in found.parts["words"]]
+    said += [_sentence(words) for words in found.arrows["words"].head(1)]
+    words = " ".join(dict.fromkeys(said))  # the worst part may be that very arrow
     return Card("The graph against the data", str(found.verdict), words)
 
 
@@ -86,7 +82,7 @@ def _sentence(words: Any) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _second_method(_: CausalModel, effect: Effect, __: pd.DataFrame, ___: int) -> Card | None:
+def _second_method(_: CausalModel, effect: Effect, __: Any, ___: int) -> Card | None:
     found: Any = getattr(effect, "cross_check", None)
     if found is None:
         return None
@@ -99,7 +95,7 @@ def _second_method(_: CausalModel, effect: Effect, __: pd.DataFrame, ___: int) -
     return Card("A second method", verdict, _sentence(words))
 
 
-def _engines(model: CausalModel, effect: Effect, _: pd.DataFrame, seed: int) -> Card | None:
+def _engines(model: CausalModel, effect: Effect, _: Any, seed: int) -> Card | None:
     from vaca.trust.agreement import BRIEF, ask_engines, engines_words
 
     others = [name for name in BRIEF if name != type(model).__name__]
@@ -112,7 +108,7 @@ def _engines(model: CausalModel, effect: Effect, _: pd.DataFrame, seed: int) -> 
     return Card("Other engines", verdict, f"{_sentence(engines_words(found))} Asked: {asked}.")
 
 
-def _hidden(_: CausalModel, effect: Effect, __: pd.DataFrame, ___: int) -> Card | None:
+def _hidden(_: CausalModel, effect: Effect, __: Any, ___: int) -> Card | None:
     ask: Any = getattr(effect, "sensitivity", None)
     if ask is None:
         return None

@@ -1,0 +1,85 @@
+"""The mechanism of a column with levels: the simplest that tells held-out rows about best."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
+from vaca.engines.mechanisms.trials import (
+    ROWS_FOR_TREES,
+    Inputs,
+    Trial,
+    choose,
+    lead,
+    possible_designs,
+    score,
+)
+from vaca.engines.trees import leaves_trace
+
+__all__ = ["choose_levels"]
+
+#: Standard errors by which products of causes must beat all without them.
+PRODUCTS_LEAD = 3.0
+#: Levels beyond which no trees are tried: they grow for each level.
+MAX_TREE_LEVELS = 12
+
+
+def choose_levels(
+    given: Inputs, levels: int, families: frozenset[str], *, ordered: bool = False
+) -> tuple[Levels, list[Trial]]:
+    """The mechanism of a column with levels, and all that were tried.
+
+    Levels that are not known to be ordered are taken to be only if that tells them best.
+    """
+    trials: dict[LevelsRecipe, Trial] = {}
+
+    def attempt(recipe: LevelsRecipe) -> Trial:
+        if recipe not in trials:
+            fitted, density = fit_levels(
+                recipe, given.x, given.y, given.w, given.folds, given.groups, levels
+            )
+            terms = 300 if recipe.trees else 1 if recipe.frequencies else len(fitted.beta)
+            terms *= 1 if recipe.ordered and ordered else levels - 1
+            trials[recipe] = Trial(recipe.words(), density, terms, fitted)
+        return trials[recipe]
+
+    told = given.x.shape[1] and np.ptp(given.x, axis=0).any() and len(np.unique(given.y)) > 1
+    # Where rows can carry the causes at all they stay: what is left out has an effect of zero, and
+    # no honest interval.
+    if not told or len(given.y) < 10 * given.x.shape[1]:
+        attempt(LevelsRecipe(frequencies=True))
+    if told:
+        for curves, depth in possible_designs(given, families):
+            # Surfaces are dear here: only where plain products have found something.
+            plain, product = (trials.get(LevelsRecipe(curves, d)) for d in (None, 0))
+            if not depth or (plain and product and lead(product, plain, given.w) > 0):
+                attempt(LevelsRecipe(curves, depth))
+                if levels > 2:
+                    attempt(LevelsRecipe(curves, depth, ordered=True))
+        top = choose(list(trials.values()), given.w, _clear_products(trials, given.w))
+        if "trees" in families and levels <= MAX_TREE_LEVELS and _levels_left(given, top.mechanism):
+            attempt(LevelsRecipe(trees=True))
+    found = list(trials.values())
+    return choose(found, given.w, _clear_products(trials, given.w)).mechanism, found
+
+
+def _clear_products(trials: dict[LevelsRecipe, Trial], w: np.ndarray) -> list[Trial]:
+    """All trials but products that do not lead those without clearly.
+
+    Interventions ask for pairs of levels that rows hardly hold together, and there a product of
+    nearly certain levels says anything.
+    """
+    plain = [t for r, t in trials.items() if r.depth is None]
+    top = max(plain, key=lambda t: score(t, plain[0], w))
+    pairs = [t for r, t in trials.items() if r.depth is not None]
+    return plain + [t for t in pairs if lead(t, top, w) > PRODUCTS_LEAD]
+
+
+def _levels_left(given: Inputs, mechanism: Levels) -> bool:
+    """Whether small trees find something in what a mechanism leaves of its commonest levels."""
+    if len(given.y) < ROWS_FOR_TREES:
+        return False
+    p = np.exp(mechanism.log_levels(given.x))
+    common = np.argsort(-np.bincount(given.y, minlength=p.shape[1]))[: min(3, p.shape[1] - 1)]
+    out = given.folds == 0
+    return any(leaves_trace(given.x, (given.y == k) - p[:, k], given.w, out) for k in common)

@@ -1,0 +1,207 @@
+"""Locations and spreads of numbers by least squares, each row's by rows of the other folds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from vaca.engines.mechanisms.designs import Design, Sums, solve
+from vaca.engines.mechanisms.noise import FLAT, WIDTHS, NoiseCurve
+from vaca.engines.mechanisms.recipe import SPREADS, Recipe
+from vaca.engines.mechanisms.scale import Scale
+from vaca.engines.trees import Trees
+
+__all__ = ["Linear", "add_trees", "crossfit", "fit_location", "fit_spread"]
+
+#: Of the mean size of residuals: a scale that is fitted as it is gets no smaller than this.
+PLAIN_LEAST = 1e-3
+#: With at least this many rows, trees are scored on one fold.
+FEW_FOR_TREES = 2000
+
+
+@dataclass
+class Linear:
+    """Coefficients over a design, and the strength of their penalty."""
+
+    design: Design
+    beta: np.ndarray
+    strength: float
+
+    def __call__(self, x: np.ndarray) -> np.ndarray:
+        return self.design(x) @ self.beta
+
+
+def linear_arrays(model: Linear) -> dict[str, np.ndarray]:
+    own = {"beta": model.beta, "strength": np.array([model.strength])}
+    return own | model.design.arrays()
+
+
+def linear_of(state: dict[str, np.ndarray]) -> Linear:
+    return Linear(Design.from_arrays(state), state["beta"], float(state["strength"][0]))
+
+
+def crossfit(
+    design: Design,
+    a: np.ndarray,
+    t: np.ndarray,
+    w: np.ndarray,
+    folds: np.ndarray,
+    strength: float | None,
+) -> tuple[Linear, np.ndarray]:
+    """Coefficients from all rows, and each row's value by the rows of the other folds."""
+    parts = {k: Sums.of(a[folds == k], t[folds == k], w[folds == k]) for k in np.unique(folds)}
+    penalty = design.penalty()
+    total = sum(list(parts.values())[1:], start=next(iter(parts.values())))
+    beta, strength = solve(total, penalty, strength)
+    mean = np.empty(len(t))
+    for k, part in parts.items():
+        # The same strength: it is one number out of all rows, and choosing it is most of the work.
+        mean[folds == k] = a[folds == k] @ solve(total - part, penalty, strength)[0]
+    return Linear(design, beta, strength), mean
+
+
+def fit_location(
+    recipe: Recipe,
+    scale: Scale,
+    design: Design,
+    a: np.ndarray,
+    t: np.ndarray,
+    w: np.ndarray,
+    folds: np.ndarray,
+    strength: float | None,
+) -> tuple[Linear, np.ndarray]:
+    """The location by all rows, and each row's by the rows of the other folds."""
+    if not recipe.proportional:
+        return crossfit(design, a, t, w, folds, strength)
+    size = np.exp(np.minimum(t * scale.unit, 50.0))
+    fitted, mean = _plain_spread(design, a, size, w, folds, strength, PLAIN_LEAST)
+    return fitted, mean / scale.unit
+
+
+def add_trees(
+    old: Trees | None,
+    location: Linear,
+    a: np.ndarray,
+    mean: np.ndarray,
+    x: np.ndarray,
+    t: np.ndarray,
+    w: np.ndarray,
+    folds: np.ndarray,
+) -> tuple[Trees, np.ndarray]:
+    """Trees for what the location leaves; each row's mean by trees that had not seen it."""
+    left = t - a @ location.beta
+    if old is not None:
+        return old.with_values(x, left, w), mean
+    trees = Trees.regression(x, left, w)
+    mean, told = np.full(len(t), np.nan), mean
+    # Of many rows one fold is enough to score them.
+    for k in np.unique(folds)[: 1 if len(t) >= FEW_FOR_TREES else None]:
+        out = folds == k
+        mean[out] = (
+            told[out] + Trees.regression(x[~out], t[~out] - told[~out], w[~out])(x[out])[:, 0]
+        )
+    return trees, mean
+
+
+def fit_spread(
+    recipe: Recipe,
+    x: np.ndarray,
+    residual: np.ndarray,
+    w: np.ndarray,
+    folds: np.ndarray,
+    groups: Any,
+    old: Linear | None,
+) -> tuple[Linear, np.ndarray]:
+    r"""The log-scale: minimises :math:`\sum s + |r| e^{-s}`, which far residuals do not rule."""
+    if old is not None:
+        design, strength = old.design, old.strength
+    else:
+        design, strength = Design.build(x, groups, **SPREADS[recipe.spread]), None
+    a, penalty = design(x), design.penalty()
+    size = np.maximum(np.abs(residual), FLAT)
+    parts = {k: Sums.of(a[folds == k], np.log(size[folds == k]), w[folds == k])
+             for k in np.unique(folds)}  # fmt: skip
+    total = sum(list(parts.values())[1:], start=next(iter(parts.values())))
+    if recipe.spread.startswith("plain"):
+        return _plain_spread(design, a, size, w, folds, strength)
+    start, strength = solve(total, penalty, strength)
+    found = _newton(a, size, w, total.gram, start, penalty, strength)
+    log_scale = np.empty(len(size))
+    for k, part in parts.items():
+        keep = folds != k
+        own = _newton(
+            a[keep], size[keep], w[keep], total.gram - part.gram, found, penalty, strength
+        )
+        log_scale[~keep] = a[~keep] @ own
+    low, high = np.quantile(log_scale, [0.002, 0.998])
+    return Linear(design, found, strength), np.clip(log_scale, low - 0.5, high + 0.5)
+
+
+def _plain_spread(
+    design: Design,
+    a: np.ndarray,
+    size: np.ndarray,
+    w: np.ndarray,
+    folds: np.ndarray,
+    strength: float | None,
+    least: float | None = None,
+) -> tuple[Linear, np.ndarray]:
+    """The scale itself, by least squares on the size of residuals, each by its own scale."""
+    if least is None:
+        least = PLAIN_LEAST * float(np.average(size, weights=w))
+    fitted, found = crossfit(design, a, size, w, folds, strength)
+    for _ in range(4):
+        own = w / np.maximum(found, 20 * least) ** 2
+        fitted, found = crossfit(design, a, size, own / own.mean(), folds, strength)
+    return fitted, np.log(np.maximum(found, least))
+
+
+def logged(recipe: Recipe, value: np.ndarray) -> np.ndarray:
+    return np.log(np.maximum(value, 1e-12)) if recipe.spread.startswith("plain") else value
+
+
+def _newton(
+    a: np.ndarray,
+    size: np.ndarray,
+    w: np.ndarray,
+    gram: np.ndarray,
+    beta: np.ndarray,
+    penalty: np.ndarray,
+    strength: float,
+) -> np.ndarray:
+    total = w.sum()
+    ridge = strength * penalty + 1e-9
+    inverse = np.linalg.inv(gram / total + np.diag(ridge))
+    for _ in range(12):
+        ratio = np.minimum(size * np.exp(-a @ beta), 5.0)
+        step = inverse @ (a.T @ (w * (ratio - 1.0)) / total - ridge * beta)
+        beta = beta + step
+        if np.abs(step).max() < 1e-5:
+            break
+    return beta
+
+
+def near(e: np.ndarray) -> np.ndarray:
+    """Huber's weights."""
+    middle = np.median(e)
+    unit = 1.4826 * np.median(np.abs(e - middle)) or 1.0
+    return 1.345 / np.maximum(np.abs(e - middle) / unit, 1.345)
+
+
+def width(e: np.ndarray, w: np.ndarray, folds: np.ndarray) -> float:
+    """How smooth the curve of noise is: the smoothest that held-out residuals do not refuse."""
+    scores = []
+    for width in WIDTHS:
+        density = np.empty(len(e))
+        for k in np.unique(folds):
+            out = folds == k
+            density[out] = NoiseCurve.fit(e[~out], w[~out], width).log_density(e[out])
+        scores.append(density)
+    best = int(np.argmax([np.average(s, weights=w) for s in scores]))
+    for k in range(best):
+        gain = scores[best] - scores[k]
+        if np.average(gain, weights=w) <= gain.std() / np.sqrt(len(gain)):
+            return WIDTHS[k]
+    return WIDTHS[best]
