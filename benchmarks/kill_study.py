@@ -4,7 +4,8 @@ Each case starts a command that replaces an existing output, ends it after a ran
 or SIGTERM (the command alone, as a machine that runs out of memory would), and asks:
 
 - does the name hold the old output or the whole new one;
-- is any child still alive a moment later;
+- is any child still alive 15 s later (one that was starting has its imports to finish first, and
+  the machine may have other work);
 - after SIGTERM, is there one line on standard error and nothing left beside the output;
 - does the same command, run again to its end, clean up what was left and give the answer that an
   undisturbed run gives?
@@ -14,11 +15,15 @@ would else fall into imports. `cold` starts a new interpreter, for those. Every 
 command leaves the old output of another seed, so that old and new differ.
 
     python benchmarks/kill_study.py --out benchmarks/results/kills.json
+
+Each case is stored when it is done; the same call goes on where a stopped study was. `--again`
+starts the commands anew.
 """
 
 from __future__ import annotations
 
 import argparse
+import atexit
 import contextlib
 import hashlib
 import json
@@ -40,24 +45,24 @@ _FIT = "fit rows.csv --graph graph.txt --force --out model"
 #: What each case does, what it writes, and how often it is killed by each signal. `{seed}` is 1;
 #: `{cluster}` is the address of a Dask scheduler.
 COMMANDS: dict[str, tuple[str, str, int]] = {
-    "fit": (f"{_FIT} --engine additive --seed {{seed}}", "model", 10),
+    "fit": (f"{_FIT} --engine additive --seed {{seed}}", "model", 14),
     "refits": (f"{_FIT} --config quick.toml --seed {{seed}}", "model", 12),
     "ensemble": (
-        f"{_FIT} --engine additive --members 2 --jobs 2 --seed {{seed}}", "model", 4,
+        f"{_FIT} --engine additive --members 2 --jobs 2 --seed {{seed}}", "model", 6,
     ),
     "cluster": (
         f"{_FIT} --config quick.toml --cluster {{cluster}} --seed {{seed}}", "model", 8,
     ),
     "counterfactual": (
         "counterfactual triangle-lin rows.csv --do x1=0.5 --draws 300 --seed {seed} "
-        "--out out.parquet --force", "out.parquet", 26,
+        "--out out.parquet --force", "out.parquet", 22,
     ),
     "parts": (
         "counterfactual triangle-lin parts --do x1=0.5 --draws 50 --jobs 2 --seed {seed} "
-        "--out answers --force", "answers", 4,
+        "--out answers --force", "answers", 6,
     ),
     "sample": (
-        "sample triangle-lin -n 15000 --seed {seed} --out out.csv --force", "out.csv", 24,
+        "sample triangle-lin -n 15000 --seed {seed} --out out.csv --force", "out.csv", 20,
     ),
     "cold": (
         "sample triangle-lin -n 2000 --seed {seed} --out out.csv --force", "out.csv", 6,
@@ -79,7 +84,7 @@ def digest(path: Path) -> str:
     found = hashlib.sha256()
     for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
         if not file.is_file() or any(
-            p.startswith(".") for p in file.relative_to(path.parent).parts
+            p.startswith((".", "_")) for p in file.relative_to(path.parent).parts
         ):
             continue
         if path.name == "results":
@@ -120,6 +125,7 @@ def start(words: list[str], folder: Path, *, cold: bool = False) -> int:
         return pid
     code = 1
     try:
+        atexit._clear()  # what this process puts away at its end is not the command's
         os.setsid()
         os.chdir(folder)
         said = os.open("said", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
@@ -276,7 +282,7 @@ class Case:
     @staticmethod
     def _left(below: list[int]) -> int:
         """How many of these live on, seconds after their parent; they are ended."""
-        end = time.monotonic() + 6
+        end = time.monotonic() + 15
         while any(alive(p) for p in below) and time.monotonic() < end:
             time.sleep(0.05)
         left = [p for p in below if alive(p)]
@@ -314,7 +320,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--command", choices=list(COMMANDS), action="append")
     parser.add_argument("--share", type=float, default=1.0, help="of the cases of each command")
-    parser.add_argument("--out", type=Path, help="what it says of other commands is kept")
+    parser.add_argument("--out", type=Path, help="cases that it has already are not run again")
+    parser.add_argument("--again", action="store_true", help="run them all the same")
     given = parser.parse_args()
     os.environ["OMP_NUM_THREADS"] = "1"
     import joblib
@@ -332,23 +339,28 @@ def main() -> None:
     found: list[dict[str, Any]] = []
     if given.out and given.out.exists():
         old = json.loads(given.out.read_text())["cases"]
-        found = [case for case in old if case["command"] not in names]
+        found = [case for case in old if not given.again or case["command"] not in names]
     with contextlib.ExitStack() as stack:
         place = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         cluster = stack.enter_context(dask(place)) if "cluster" in names else ""
         for name in names:
+            done = sum(case["command"] == name for case in found)
+            wanted = 2 * max(1, round(COMMANDS[name][2] * given.share))
+            if done >= wanted:
+                continue
             prepare(place / name)
             case = Case(name, place / name, cluster)
             print(f"{name}: {case.usual:.1f} s when undisturbed", flush=True)
-            for number in range(2 * max(1, round(COMMANDS[name][2] * given.share))):
+            for number in range(done, wanted):
                 found.append(case.kill(number))
                 if found[-1]["problems"]:
                     print(found[-1], flush=True)
-            _report(found, given.out)
+                _store(found, given.out)
+            print(_summary(found), flush=True)
 
 
-def _report(found: list[dict[str, Any]], out: Path | None) -> None:
-    summary = {
+def _summary(found: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
         "date": f"{datetime.now(timezone.utc):%Y-%m-%d}",
         "SIGKILL": sum(f["signal"] == "SIGKILL" for f in found),
         "SIGTERM": sum(f["signal"] == "SIGTERM" for f in found),
@@ -356,10 +368,16 @@ def _report(found: list[dict[str, Any]], out: Path | None) -> None:
         "left_something_that_a_rerun_removed": sum(bool(f["left_by_kill"]) for f in found),
         "with_problems": sum(bool(f["problems"]) for f in found),
     }
-    print(summary, flush=True)
+
+
+def _store(found: list[dict[str, Any]], out: Path | None) -> None:
     if out:
+        from vaca.table.atomic import complete
+
         lines = ",\n  ".join(json.dumps(case) for case in found)
-        out.write_text(f'{{\n "summary": {json.dumps(summary)},\n "cases": [\n  {lines}\n ]\n}}\n')
+        told = json.dumps(_summary(found))
+        with complete(out) as part:
+            part.write_text(f'{{\n "summary": {told},\n "cases": [\n  {lines}\n ]\n}}\n')
 
 
 if __name__ == "__main__":

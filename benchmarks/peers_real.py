@@ -27,8 +27,9 @@ import pandas as pd
 warnings.simplefilter("ignore")
 logging.disable(logging.WARNING)
 
-#: Loaded by path: the environment of the peers does not have vaca.
-_SOURCE = Path(__file__).parents[1] / "src" / "vaca" / "reproduction" / "real_tables.py"
+#: Loaded by path: the environment of the peers has not what the rest of vaca needs.
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+_SOURCE = Path(sys.path[0]) / "vaca" / "reproduction" / "real_tables.py"
 _spec = importlib.util.spec_from_file_location("real_tables", _SOURCE)
 assert _spec is not None
 assert _spec.loader is not None
