@@ -32,7 +32,7 @@ def test_what_once_failed(path: Path) -> None:
 
 
 def _take_memory() -> None:
-    """Take 80 MiB from the system: malloc might hand out pages that an earlier test has paid for."""
+    """Take 80 MiB of the system: malloc may hand out pages that an earlier test has paid for."""
     flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
     mmap.mmap(-1, 80 * 2**20, flags=flags).close()
 
