@@ -65,6 +65,16 @@ def test_cost_takes_the_most_similar_runs(tmp_path):
     assert cpu_seconds([fewer], store) < cpu_seconds([RUN], store)
 
 
+def test_cost_follows_rows_and_epochs_where_a_model_goes_over_all_rows(tmp_path):
+    def cost(model, **changes):
+        return cpu_seconds([Run("triangle-lin", model, **changes)], Store(tmp_path / "empty"))
+
+    usual = cost("vaca-paper")
+    assert cost("vaca-paper", train=50_000) > 5 * usual
+    assert cost("vaca-paper", config={"epochs": 55}) < usual / 3
+    assert cost("composite", train=100_000) < 2 * cost("composite")
+
+
 def test_shipped_costs_know_the_models_of_the_results_table(tmp_path):
     runs = EXPERIMENTS["table-results"].runs(Options(seeds=(0,)))
     assert cpu_seconds(runs, Store(tmp_path / "empty")) > 60
