@@ -34,6 +34,17 @@ def test_each_column_gets_the_simplest_mechanism_that_fits() -> None:
     assert "trees" in mechanism(2.0 * (np.floor(4 * x) % 2) + 0.2 * e, x)[1]
 
 
+def test_trees_that_score_some_rows_only_say_nothing_of_the_others() -> None:
+    rng = np.random.default_rng(0)
+    x, w, e = rng.normal(size=(3, 4500))  # of so many rows, trees are scored on a fold alone
+    step = np.where((x > 0) ^ (w > 0.3), 3, 0) * np.where(x + w > 1, -1, 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model, _ = mechanism(np.abs(5 + step + 0.3 * e), x, w)
+    tried = model.leaderboard_
+    assert tried["mechanism"].str.contains("trees").any() and tried["score"].notna().all()
+
+
 def test_the_leaderboard_says_what_was_tried() -> None:
     rng = np.random.default_rng(1)
     model, name = mechanism(rng.normal(size=200), rng.normal(size=200))

@@ -76,7 +76,8 @@ def choose_numeric(
             terms = len(fitted.location.beta) + 300 * recipe.trees + recipe.robust
             terms += 0 if fitted.spread is None else len(fitted.spread.beta)
             terms += (recipe.scale[0] not in PLAIN) + len(fitted.location.design.cuts)
-            density = np.logaddexp(density, anywhere)  # else one far row outweighs all others
+            with np.errstate(invalid="ignore"):  # rows that trees have no score for are NaN
+                density = np.logaddexp(density, anywhere)  # else one far row outweighs all others
             if fitted.explodes(given.x, given.y, np.random.default_rng([given.seed, 8])):
                 density = np.minimum(density, anywhere)
             trials[recipe] = Trial(recipe.words(), density, terms, fitted, miss)
