@@ -283,7 +283,7 @@ def test_page_of_made_up_reports(tmp_path):
     assert "No run is stored for: triangle-lin" in text
     names = [picture.name for picture in results_page.pictures(store)]
     assert names == ["results-int-mmd", "results-cf-mse", "depth"]
-    assert "VACA (default) in " in results_page.summary(store)
+    assert "Composite (default) in " in results_page.summary(store)
 
 
 # ---------------------------------------------------------------------- the command

@@ -105,11 +105,11 @@ RECIPES: dict[str, Recipe] = {
     "multicvae-paper": Recipe("MultiCVAE", _paper("MultiCVAE", **SPARSE), "MultiCVAE", BRIEF),
     "carefl-paper": Recipe("CAREFL", _paper("CAREFL"), "CAREFL", {"epochs": 20}),
     "vaca-paper": Recipe("VACA (paper)", _paper("VACA", **SPARSE), "VACA", BRIEF),
-    "vaca": Recipe("VACA (default)", _default("VACA"), quick={"steps": 300}),
+    "vaca": Recipe("VACA", _default("VACA"), quick={"steps": 300}),
     "vaca-small": Recipe("VACA (small)", _default("VACA", **SMALL), quick={"steps": 300}),
     "flow": Recipe("CausalFlow", _default("CausalFlow"), quick={"steps": 300}),
     "carefl": Recipe("CAREFL (default)", _default("CAREFL"), quick={"epochs": 20}),
-    "composite": Recipe("Composite", _default("Composite")),
+    "composite": Recipe("Composite (default)", _default("Composite")),
     "additive": Recipe("AdditiveNoise", _default("AdditiveNoise")),
     "truth": Recipe("truth", _known, fitted=True),
 }
