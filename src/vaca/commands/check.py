@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vaca.commands.options import ForceOption, ModelArgument
+from vaca.commands.options import FixedSeedOption, ForceOption, ModelArgument
 from vaca.commands.reading import load_model, without_gaps
 from vaca.commands.terminal import echo, note
 from vaca.commands.writing import check_writable
@@ -26,7 +26,7 @@ def check(
     quick: Annotated[
         bool, typer.Option("--quick", help="Only the graph and the fit, in seconds.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    seed: FixedSeedOption = 0,
     force: ForceOption = False,
 ) -> None:
     """Check a model: its graph, its fit, what can be asked.

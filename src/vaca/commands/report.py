@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vaca.commands.effect import _against, outcome_levels
-from vaca.commands.options import DoOption, ForceOption, ModelArgument
+from vaca.commands.options import DoOption, FixedSeedOption, ForceOption, ModelArgument
 from vaca.commands.reading import columns_of, load_model, parse_do, without_gaps
 from vaca.commands.terminal import note
 from vaca.commands.writing import check_writable
@@ -47,7 +47,7 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    seed: FixedSeedOption = 0,
     force: ForceOption = False,
 ) -> None:
     """Write one page about a model, with pictures.

@@ -182,8 +182,7 @@ def _draws_needed(model: CausalModel, question: EffectQuestion) -> int | None:
     gives no effect where many have a small one.
     """
     graph = model.graph
-    moved = {*model._parse(question.treatment).nodes, *model._parse(question.control).nodes}
-    below = {node for start in moved for node in graph.descendants(start)}
+    below = {*model._parse(question.treatment).below, *model._parse(question.control).below}
     target = graph.node_of(question.outcome)
     passed = below & {target, *graph.ancestors(target)}
     columns = [c for node in passed for c in graph.columns(node)]

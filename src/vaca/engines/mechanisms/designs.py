@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import ndtri
 
-__all__ = ["Design", "solve", "telling_products", "too_many_pairs", "with_steps"]
+__all__ = ["Array", "Design", "solve", "telling_products", "too_many_pairs", "with_steps"]
 
+Array = np.ndarray
 #: Designs with more terms than this, or than a third of the rows, are not tried.
 MAX_TERMS = 400
 #: Strengths of the penalty on bends that are tried.

@@ -46,17 +46,22 @@ def education(race: Array, age: Array, native_country: Array, sex: Array, u: Arr
     )
 
 
-def hours_per_week(
-    race: Array, age: Array, native_country: Array, sex: Array, education: Array, u: Array
+def _expected_hours(
+    race: Array, age: Array, native_country: Array, sex: Array, education: Array
 ) -> Array:
-    """Hours worked; nobody works from 70 on."""
-    hours = (
+    return (
         HOURS_OF_COUNTRY[native_country] * HOURS_OF_RACE[race]
         + 2 * np.exp(-((age - 30) ** 2))
         + 5 * np.abs(np.tanh(education - 2))
         + 2 * (sex == 0)
-        + u
     )
+
+
+def hours_per_week(
+    race: Array, age: Array, native_country: Array, sex: Array, education: Array, u: Array
+) -> Array:
+    """Hours worked; nobody works from 70 on."""
+    hours = _expected_hours(race, age, native_country, sex, education) + u
     return np.where(age < 70, hours, 0.0)
 
 
@@ -69,13 +74,8 @@ def hours_noise(
     hours_per_week: Array,
 ) -> Array:
     """Noise of the hours; not determined (NaN) from 70 on, where hours are 0 whatever it was."""
-    rest = (
-        HOURS_OF_COUNTRY[native_country] * HOURS_OF_RACE[race]
-        + 2 * np.exp(-((age - 30) ** 2))
-        + 5 * np.abs(np.tanh(education - 2))
-        + 2 * (sex == 0)
-    )
-    return np.where(age < 70, hours_per_week - rest, np.nan)
+    expected = _expected_hours(race, age, native_country, sex, education)
+    return np.where(age < 70, hours_per_week - expected, np.nan)
 
 
 def work_status(
