@@ -32,7 +32,7 @@ def check(
     """Check a model: its graph, its fit, what can be asked.
 
     Prints a line for each part, the arrows that deserve a second look, and last the verdict: good,
-    doubtful or bad. If DATA is the very file that the model was fitted to, its fit is measured on
+    doubtful or bad. If DATA is the file that the model was fitted to, the fit is measured on
     the rows that were held out.
 
     Example: vaca check model data.csv --out check.html

@@ -40,8 +40,8 @@ def do(
     """Show what an intervention does to the population.
 
     Prints the mean of every column (the share of every level) as observed and under --do, with
-    the difference and its 95 % interval, which covers the fit (for a model without refits: with
-    the error of the simulation alone). Both populations share their noise, so that columns that
+    the difference and its 95 % interval, which covers the fit (without refits: the
+    simulation error alone). Both populations share their noise, so that columns that
     the intervention cannot reach do not change at all, and are not shown unless asked for.
     --out keeps the rows under --do.
 

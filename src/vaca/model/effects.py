@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Answers of a row's draws that are averaged, when the caller does not say how many.
 DRAWN_ROWS = 10_000
 FEWEST_DRAWS, MOST_DRAWS = 20, 200
-#: From this share of the rows on, an answer's interval has to allow for extrapolation.
+#: If at least this share of the rows extrapolates, the interval of an answer allows for it.
 EXTRAPOLATED = 0.1
 #: Refits keep what the fit has chosen: kinds of mechanism, how strongly to smooth. So answers
 #: spread a little further over tables than refits do over weights: by a factor of 1.06 on 240

@@ -31,7 +31,7 @@ FLAG = "outside_support"
 
 @dataclass
 class Streamed:
-    """What a stream of answers came to.
+    """How many rows a stream read and wrote, and what it has to say about them.
 
     Attributes
     ----------

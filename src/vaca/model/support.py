@@ -33,7 +33,7 @@ RANGES = 10
 SHARE = 0.1
 #: A level this many times rarer among similar rows than overall counts as out of reach for them.
 RARER = 20
-#: Rows of an answer that are looked at.
+#: Rows of an answer that are checked.
 ROWS = 10_000
 
 

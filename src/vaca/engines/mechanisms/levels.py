@@ -83,7 +83,7 @@ class Levels:
         return self.log_levels(x)[np.arange(len(y)), y]
 
     def refit(self, x: Array, y: Array, w: Array, folds: Array, rng: Any) -> Levels:
-        """The same mechanism fitted to weighted rows; nothing is chosen anew."""
+        """The same mechanism fitted to weighted rows, with the same choices."""
         if self.trees is not None:
             trees = self.trees.with_level_values(x, y, w)
             return Levels(self.recipe, self.levels, self.design, self.beta, 0.0, trees)

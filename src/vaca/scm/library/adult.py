@@ -60,7 +60,7 @@ def _expected_hours(
 def hours_per_week(
     race: Array, age: Array, native_country: Array, sex: Array, education: Array, u: Array
 ) -> Array:
-    """Hours worked; nobody works from 70 on."""
+    """Hours worked; nobody works at 70 or later."""
     hours = _expected_hours(race, age, native_country, sex, education) + u
     return np.where(age < 70, hours, 0.0)
 
@@ -73,7 +73,7 @@ def hours_noise(
     education: Array,
     hours_per_week: Array,
 ) -> Array:
-    """Noise of the hours; not determined (NaN) from 70 on, where hours are 0 whatever it was."""
+    """Noise of the hours; undetermined (NaN) at 70 and later, where hours are always 0."""
     expected = _expected_hours(race, age, native_country, sex, education)
     return np.where(age < 70, hours_per_week - expected, np.nan)
 
