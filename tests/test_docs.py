@@ -77,7 +77,7 @@ def name_of(page: Path) -> str:
 
 @pytest.fixture
 def few_loans(monkeypatch):
-    """Examples learn from some of the loan applications: here they run, what they print is not read."""
+    """Examples learn from some of the loan applications: they run, nobody reads what they say."""
     import vaca
 
     whole = vaca.datasets.loan_applications()

@@ -1,7 +1,7 @@
 """The package is a stack of layers: a file imports only from layers below its own.
 
-The order is the one of docs/design.md. A new room gets a line in LAYERS, where it belongs; the first
-test fails until it has one.
+The order is the one of docs/design.md. A new room gets a line in LAYERS; the first test fails
+until it has one.
 """
 
 import ast

@@ -53,7 +53,8 @@ def report(
     """Write one page about a model, with pictures.
 
     The page is a single file that needs no network; it reads on a phone and prints to PDF. If
-    --data is the file that the model was fitted to, it is scored on the rows that were held out. With --do the page also shows that intervention in full.
+    --data is the file that the model was fitted to, it is scored on the rows that were held out.
+    With --do the page also shows that intervention in full.
 
     Example: vaca report model --data data.csv --out report.html
     """

@@ -253,7 +253,7 @@ class _Answers:
             with complete(self.log) as place:
                 place.write_text(json.dumps({**question, "seed": self.seed}) + "\n", "utf-8")
             self.done = {}
-        # A file may be gone, and a file without its line may be of another run: both are done again.
+        # A file may be gone, and one without its line may be of another run: both are done again.
         there = {name for name in self.done if (self.folder / name).is_file()}
         self.todo = [k for k, name in enumerate(parts) if name not in there]
 
