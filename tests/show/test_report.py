@@ -31,10 +31,11 @@ def table(n=300, seed=0):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def no_other_engines():
-    """They take most of the time of a report; one test below asks them."""
+def quick_pages():
+    """No other engines (one test below asks them), and few trees in the check (see trust/)."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vaca.trust.agreement.BRIEF", {})
+        patch.setattr("vaca.trust.leftover.TREES", 8)
         yield
 
 
@@ -87,13 +88,14 @@ def test_the_answer_comes_first_and_is_one_number(page, model):
     assert f"income rises by {shown} on average" in page
 
 
-def test_an_interval_is_shown_where_the_model_has_one():
+def test_a_known_scm_has_a_report_too_with_an_interval():
     scm = vaca.scms.load("chain-lin")
     asked = Question({"x1": 1.0}, {"x1": 0.0}, ["x3"])
     text = report_html(scm, scm.sample(200, seed=0), question=asked)
     assert re.search(r"x3 would be [\d.]+ (higher|lower) on average\.", text)
     assert "95 % interval" in text
     assert "The graph against the data" in text
+    assert "a known SCM" in text
 
 
 @pytest.mark.filterwarnings("ignore::vaca.errors.SupportWarning")
@@ -140,11 +142,6 @@ def test_without_held_out_rows_it_says_so(model):
     text = report_html(model, table())
     assert "may have been fitted to" in text
     assert 'id="answer"' in text  # of the cause that matters most
-
-
-def test_a_known_scm_has_a_report_too():
-    scm = vaca.scms.load("triangle-lin")
-    assert "a known SCM" in report_html(scm, scm.sample(200, seed=0))
 
 
 def test_default_effects_cover_every_cause(model):
