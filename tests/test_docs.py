@@ -85,7 +85,7 @@ def few_loans(monkeypatch):
     monkeypatch.setattr(vaca.datasets, "loan_applications", lambda: some)
 
 
-@pytest.mark.usefixtures("brief_second_opinions", "without_trees", "few_loans")
+@pytest.mark.usefixtures("brief_second_opinions", "without_trees", "quick_checks", "few_loans")
 @pytest.mark.parametrize(
     "page",
     [

@@ -17,7 +17,10 @@ from vaca.show.report.trust_strip import strip
 from vaca.show.words import number
 
 # One process for all of them: they share a page that takes seconds to make.
-pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.usefixtures("without_trees")]
+pytestmark = [
+    pytest.mark.xdist_group("report"),
+    pytest.mark.usefixtures("without_trees", "quick_checks"),
+]
 GRAPH = vaca.CausalGraph.from_edges([("sex", "income"), ("age", "income"), ("income", "school")])
 
 
@@ -31,11 +34,10 @@ def table(n=300, seed=0):
 
 
 @pytest.fixture(autouse=True, scope="module")
-def quick_pages():
-    """No other engines (one test below asks them), and few trees in the check (see trust/)."""
+def no_other_engines():
+    """They take most of the time of a report; one test below asks them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("vaca.trust.agreement.BRIEF", {})
-        patch.setattr("vaca.trust.leftover.TREES", 8)
         yield
 
 
@@ -45,7 +47,7 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def page(model):
+def page(model, quick_checks):
     question = Question({"sex": "m", "age": 99.0}, {"sex": "f"}, ["income"])
     return report_html(
         model, table(), held_out=table(80, seed=1), question=question, title="A <i>title</i> & more"
