@@ -16,8 +16,8 @@ command leaves the old output of another seed, so that old and new differ.
 
     python benchmarks/kill_study.py --out benchmarks/results/kills.json
 
-Each case is stored when it is done; the same call goes on where a stopped study was. `--again`
-starts the commands anew.
+Each case is stored when it is done; the same call continues a stopped study. `--again`
+starts the commands afresh.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def hidden(folder: Path) -> list[str]:
 
 
 def copy(source: Path, target: Path) -> None:
-    """Put a copy of a file or folder in the place of another."""
+    """Replace a file or folder with a copy of another."""
     if target.is_dir():
         shutil.rmtree(target)
     if source.is_dir():

@@ -84,12 +84,13 @@ def brief_second_opinions(monkeypatch):
     they answer is tested in trust/test_agreement.py and show/test_report.py.
     """
     from vaca.commands import fit_options
-    from vaca.show.report import question
+    from vaca.show.report import model_part, question
     from vaca.trust import agreement
 
     few = replace(fit_options.OPTIONS["refits"], default=2)
     monkeypatch.setitem(fit_options.OPTIONS, "refits", few)
     monkeypatch.setattr(question, "ROWS", 1000)
+    monkeypatch.setattr(model_part, "ROWS", 500)
     monkeypatch.setattr(agreement, "ROWS", 400)
     monkeypatch.setattr(agreement, "CHECK_ROWS", 400)
     monkeypatch.setitem(agreement.BRIEF, "CausalFlow", {"steps": 20, "polish_steps": 0})
@@ -109,6 +110,16 @@ def without_trees():
     with pytest.MonkeyPatch.context() as patch:
         for name in ("_regressors", "_classifiers"):
             patch.setattr(choosing_predictors, name, simple(getattr(choosing_predictors, name)))
+        yield
+
+
+@pytest.fixture(scope="module")
+def quick_checks():
+    """A check grows few trees, which are most of its time. Its figures are tested in trust/."""
+    from vaca.trust import leftover
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(leftover, "TREES", 8)
         yield
 
 

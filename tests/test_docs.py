@@ -8,7 +8,7 @@
 
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -75,7 +75,17 @@ def name_of(page: Path) -> str:
     return page.relative_to(ROOT).as_posix()
 
 
-@pytest.mark.usefixtures("brief_second_opinions", "without_trees")
+@pytest.fixture
+def few_loans(monkeypatch):
+    """Examples learn from some of the loan applications: they run, nobody reads what they say."""
+    import vaca
+
+    whole = vaca.datasets.loan_applications()
+    some = replace(whole, data=whole.data.head(500), target=whole.target.head(500))
+    monkeypatch.setattr(vaca.datasets, "loan_applications", lambda: some)
+
+
+@pytest.mark.usefixtures("brief_second_opinions", "without_trees", "quick_checks", "few_loans")
 @pytest.mark.parametrize(
     "page",
     [

@@ -1,7 +1,7 @@
 """The package is a stack of layers: a file imports only from layers below its own.
 
-The order is the one of docs/design.md. A new module gets a line in LAYERS, in the place where it
-belongs; the first test fails until it has one.
+The order is the one of docs/design.md. A new room gets a line in LAYERS; the first test fails
+until it has one.
 """
 
 import ast
@@ -48,7 +48,7 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 
 
 def module_name(path: Path) -> str:
-    """'vaca.engines.flow' for src/vaca/models/flow.py; 'vaca.engines' for its __init__."""
+    """'vaca.engines.flow' for src/vaca/engines/flow.py; 'vaca.engines' for its __init__."""
     parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" and len(parts) > 2 else parts)
 
@@ -59,7 +59,7 @@ MODULES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def layer(module: str) -> str:
-    """'models' for 'vaca.engines.flow'; '__init__' for the package itself."""
+    """'engines' for 'vaca.engines.flow'; '__init__' for the package itself."""
     parts = module.split(".")
     return parts[1] if len(parts) > 1 else "__init__"
 

@@ -14,7 +14,11 @@ from vaca.commands.app import run
 from vaca.datasets import loan_applications, loan_applications_scm
 from vaca.datasets.loans import DECIMALS, ROWS, SEED
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("user path")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.xdist_group("user path"),
+    pytest.mark.usefixtures("without_trees", "quick_checks"),
+]
 
 TABLE_ROWS = 10_000
 
@@ -47,7 +51,7 @@ def rows(scm):
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory, scm, rows):
+def home(tmp_path_factory, scm, rows, quick_checks):
     """The table, what `init` made of it after the user's edits, and the fitted model."""
     folder = tmp_path_factory.mktemp("home")
     rows.to_csv(folder / "data.csv", index=False)
@@ -63,7 +67,7 @@ def home(tmp_path_factory, scm, rows):
     assert wrong in schema
     right = '[education]\nkind = "ordinal"\nlevels = ["basic", "school", "college", "university"]'
     (folder / "schema.toml").write_text(schema.replace(wrong, right))
-    (folder / "fit.toml").write_text("refits = 3\n[settings]\nmax_rows = 5000\n")
+    (folder / "fit.toml").write_text("refits = 2\n[settings]\nmax_rows = 5000\n")
     words = "fit data.csv --graph graph.txt --schema schema.toml --out model --config fit.toml"
     (folder / "fit.log").write_text(type_in(folder, *words.split()))
     return folder

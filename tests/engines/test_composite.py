@@ -1,4 +1,4 @@
-"""The default engine: every column gets the mechanism that its rows speak for."""
+"""The default engine: every column gets the mechanism that its rows support."""
 
 from __future__ import annotations
 

@@ -255,8 +255,8 @@ def training(scm):
 @pytest.mark.parametrize(
     ("engine", "tolerance"),
     [
-        (lambda g: vaca.CausalFlow(g, steps=300, polish_steps=50, seed=0), 0.10),
-        (lambda g: vaca.VACA(g, steps=300, seed=0), 0.20),
+        (lambda g: vaca.CausalFlow(g, steps=150, polish_steps=30, seed=0), 0.10),
+        (lambda g: vaca.VACA(g, steps=200, seed=0), 0.20),
         (lambda g: vaca.AdditiveNoise(g, seed=0), 0.10),
     ],
     ids=["CausalFlow", "VACA", "AdditiveNoise"],

@@ -17,7 +17,10 @@ from vaca.show.report.trust_strip import strip
 from vaca.show.words import number
 
 # One process for all of them: they share a page that takes seconds to make.
-pytestmark = [pytest.mark.xdist_group("report"), pytest.mark.usefixtures("without_trees")]
+pytestmark = [
+    pytest.mark.xdist_group("report"),
+    pytest.mark.usefixtures("without_trees", "quick_checks"),
+]
 GRAPH = vaca.CausalGraph.from_edges([("sex", "income"), ("age", "income"), ("income", "school")])
 
 
@@ -44,7 +47,7 @@ def model():
 
 
 @pytest.fixture(scope="module")
-def page(model):
+def page(model, quick_checks):
     question = Question({"sex": "m", "age": 99.0}, {"sex": "f"}, ["income"])
     return report_html(
         model, table(), held_out=table(80, seed=1), question=question, title="A <i>title</i> & more"
@@ -87,13 +90,14 @@ def test_the_answer_comes_first_and_is_one_number(page, model):
     assert f"income rises by {shown} on average" in page
 
 
-def test_an_interval_is_shown_where_the_model_has_one():
+def test_a_known_scm_has_a_report_too_with_an_interval():
     scm = vaca.scms.load("chain-lin")
     asked = Question({"x1": 1.0}, {"x1": 0.0}, ["x3"])
     text = report_html(scm, scm.sample(200, seed=0), question=asked)
     assert re.search(r"x3 would be [\d.]+ (higher|lower) on average\.", text)
     assert "95 % interval" in text
     assert "The graph against the data" in text
+    assert "a known SCM" in text
 
 
 @pytest.mark.filterwarnings("ignore::vaca.errors.SupportWarning")
@@ -140,11 +144,6 @@ def test_without_held_out_rows_it_says_so(model):
     text = report_html(model, table())
     assert "may have been fitted to" in text
     assert 'id="answer"' in text  # of the cause that matters most
-
-
-def test_a_known_scm_has_a_report_too():
-    scm = vaca.scms.load("triangle-lin")
-    assert "a known SCM" in report_html(scm, scm.sample(200, seed=0))
 
 
 def test_default_effects_cover_every_cause(model):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vaca.commands.options import ForceOption, ModelArgument
+from vaca.commands.options import FixedSeedOption, ForceOption, ModelArgument
 from vaca.commands.reading import load_model
 from vaca.commands.terminal import note, say
 from vaca.commands.writing import check_writable
@@ -77,7 +77,7 @@ def audit(
     threshold: Annotated[
         float, typer.Option(help="Probabilities of at least this count as favourable.")
     ] = 0.5,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    seed: FixedSeedOption = 0,
     graphs: Annotated[
         bool,
         typer.Option("--graphs", help="Also with each arrow removed or reversed (refits)."),

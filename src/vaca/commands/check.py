@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from vaca.commands.options import ForceOption, ModelArgument
+from vaca.commands.options import FixedSeedOption, ForceOption, ModelArgument
 from vaca.commands.reading import load_model, without_gaps
 from vaca.commands.terminal import echo, note
 from vaca.commands.writing import check_writable
@@ -26,13 +26,13 @@ def check(
     quick: Annotated[
         bool, typer.Option("--quick", help="Only the graph and the fit, in seconds.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    seed: FixedSeedOption = 0,
     force: ForceOption = False,
 ) -> None:
     """Check a model: its graph, its fit, what can be asked.
 
     Prints a line for each part, the arrows that deserve a second look, and last the verdict: good,
-    doubtful or bad. If DATA is the very file that the model was fitted to, its fit is measured on
+    doubtful or bad. If DATA is the file that the model was fitted to, the fit is measured on
     the rows that were held out.
 
     Example: vaca check model data.csv --out check.html

@@ -63,7 +63,8 @@ def counterfactual(
     written piece by piece; --out appears when it is complete. Where --do can leave the range of
     the data, a column `outside_support` says for each row whether it does.
     If FACTUAL is a folder and --out has no ending, --out is a folder of answers with files of the
-    same names, shared out with --jobs or --cluster; a call that was stopped goes on where it was.
+    same names, shared among processes with --jobs or --cluster; a call that was stopped continues
+    where it left off.
 
     Example: vaca counterfactual loan people.csv --do age+=5 --out older.csv
     """

@@ -6,7 +6,15 @@ from typing import Annotated
 
 import typer
 
-from vaca.commands.options import AlsoOutOption, DoOption, ForceOption, ModelArgument, PlotOption
+from vaca.commands.options import (
+    AlsoOutOption,
+    DoOption,
+    FixedSeedOption,
+    ForceOption,
+    ModelArgument,
+    PlotOption,
+    RowsOption,
+)
 from vaca.commands.reading import columns_of, load_model, parse_do
 from vaca.commands.terminal import say, show_table
 from vaca.commands.writing import check_out, check_plot, draw, write_table
@@ -17,14 +25,14 @@ from vaca.table.progress import progress_bar
 def do(
     model: ModelArgument,
     do: DoOption = None,
-    n: Annotated[int, typer.Option("-n", "--rows", min=2, help="Rows to draw.")] = 10_000,
+    n: RowsOption = 10_000,
     on: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN", help="Show this column; may be repeated.", show_default="what changes"
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    seed: FixedSeedOption = 0,
     out: AlsoOutOption = None,
     force: ForceOption = False,
     plot: PlotOption = None,
@@ -32,8 +40,8 @@ def do(
     """Show what an intervention does to the population.
 
     Prints the mean of every column (the share of every level) as observed and under --do, with
-    the difference and its 95 % interval, which covers the fit (for a model without refits: with
-    the error of the simulation alone). Both populations share their noise, so that columns that
+    the difference and its 95 % interval, which covers the fit (without refits: the
+    simulation error alone). Both populations share their noise, so that columns that
     the intervention cannot reach do not change at all, and are not shown unless asked for.
     --out keeps the rows under --do.
 
@@ -47,7 +55,7 @@ def do(
         raise InterventionError("name an intervention, for example --do age=40")
     names = columns_of(on, source, "--on")
     nodes = set(change)
-    moved = nodes.union(*(source.graph.descendants(node) for node in nodes))
+    moved = nodes.union(source.graph.descendants(*nodes))
     still = [c for c in source.schema_ if source.graph.node_of(c) not in moved]
     names = names or [c for c in source.schema_ if c not in still]
     import warnings

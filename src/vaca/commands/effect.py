@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vaca.commands.options import AlsoOutOption, DoOption, ForceOption, ModelArgument, PlotOption
+from vaca.commands.options import (
+    AlsoOutOption,
+    DoOption,
+    FixedSeedOption,
+    ForceOption,
+    ModelArgument,
+    PlotOption,
+    RowsOption,
+)
 from vaca.commands.reading import columns_of, load_model, parse_do
 from vaca.commands.terminal import note, number_text, say, show_table
 from vaca.commands.writing import check_out, check_plot, draw, write_table
@@ -82,11 +90,11 @@ def effect(
             show_default=False,
         ),
     ] = None,
-    n: Annotated[int, typer.Option("-n", "--rows", min=2, help="Rows to draw.")] = 10_000,
+    n: RowsOption = 10_000,
     draws: Annotated[
         int | None, typer.Option(min=1, help="With --given: draws for each row.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    seed: FixedSeedOption = 0,
     out: AlsoOutOption = None,
     force: ForceOption = False,
     plot: PlotOption = None,

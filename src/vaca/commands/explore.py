@@ -35,7 +35,7 @@ def explore(
     """Explore a model on a live page on this machine.
 
     Pick a person, set any columns, and see what would have been; compare everyone, or a group,
-    before and after; draw the graph anew, check it against the data, save it and fit again. The
+    before and after; redraw the graph, check it against the data, save it and fit again. The
     page gives the Python lines and the command behind every answer. Only this machine reaches it,
     and only with the token in its address. End it with Ctrl-C.
 

@@ -63,7 +63,7 @@ def show_plan(
 
 
 def show_choice(model: Any) -> None:
-    """How `auto` came to its choice."""
+    """How `auto` made its choice."""
     show_table(model.auto_.leaderboard_)
     echo(f"\nChosen: {type(model).__name__}.\n")
 

@@ -28,6 +28,9 @@ SeedOption = Annotated[
     int | None,
     typer.Option(help="Same seed, same numbers.", show_default="a new one each time"),
 ]
+#: Of commands whose answer is to be the same at every call.
+FixedSeedOption = Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")]
+RowsOption = Annotated[int, typer.Option("-n", "--rows", min=2, help="Rows to draw.")]
 OutOption = Annotated[
     Path | None,
     typer.Option(

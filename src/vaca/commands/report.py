@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vaca.commands.effect import _against, outcome_levels
-from vaca.commands.options import DoOption, ForceOption, ModelArgument
+from vaca.commands.options import DoOption, FixedSeedOption, ForceOption, ModelArgument
 from vaca.commands.reading import columns_of, load_model, parse_do, without_gaps
 from vaca.commands.terminal import note
 from vaca.commands.writing import check_writable
@@ -47,14 +47,14 @@ def report(
         ),
     ] = None,
     title: Annotated[str | None, typer.Option(help="Heading of the page.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Same seed, same numbers.")] = 0,
+    seed: FixedSeedOption = 0,
     force: ForceOption = False,
 ) -> None:
     """Write one page about a model, with pictures.
 
     The page is a single file that needs no network; it reads on a phone and prints to PDF. If
-    --data is the very file that the model was fitted to, scores are of the rows that were held
-    out. With --do the page also shows that intervention in full.
+    --data is the file that the model was fitted to, it is scored on the rows that were held out.
+    With --do the page also shows that intervention in full.
 
     Example: vaca report model --data data.csv --out report.html
     """

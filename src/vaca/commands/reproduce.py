@@ -157,7 +157,7 @@ def _stale(console: Any, runs: list[Run], store: Store) -> None:
         console.print(f"{name} was made by {maker}", soft_wrap=True, markup=False)
     console.print(
         f"{len(found)} stored runs are of other settings or code; the same command without "
-        "--stale makes them anew"
+        "--stale makes them again"
         if found
         else "every stored run is of the present settings and code"
     )

@@ -29,8 +29,8 @@ def sample(
 
     Without --do the rows are observational; with it they are what the population would look like
     if those columns were set for everyone. --plot draws all pairs of columns.
-    With --jobs or --cluster, --out is a folder of .parquet files that processes share out among
-    them; a call that was stopped goes on where it was.
+    With --jobs or --cluster, --out is a folder of .parquet files, written by several processes; a
+    call that was stopped continues where it left off.
 
     Example: vaca sample loan -n 1000 --do age=40 --seed 1 --out forty.csv
     """

@@ -1,4 +1,4 @@
-r"""The default engine: every column gets the mechanism that its rows speak for.
+r"""The default engine: every column gets the mechanism that its rows support.
 
 .. math:: p(x) = \prod_j p(x_j \mid x_{pa(j)})
 
@@ -175,7 +175,7 @@ class Composite(ColumnwiseEngine):
         return np.concatenate(parts, axis=1), groups
 
     def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> Composite:
-        """The chosen mechanisms fitted to weighted rows; nothing is chosen anew."""
+        """The chosen mechanisms fitted to weighted rows, with the same choices."""
         n = len(weights)
         result = copy.copy(self)
         result._mechanisms = {}

@@ -119,7 +119,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         progress : bool, optional
             False for no progress bar; by default there is one on a terminal.
         checkpoint : path, optional
-            A file kept during training, from which a killed fit goes on when called again.
+            A file kept during training: a killed fit continues from it when called again.
 
         Returns
         -------
@@ -225,7 +225,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
     def _refits(
         self, rows: Columns, given: np.ndarray | None, count: int, filler: Any = None
     ) -> list[Engine]:
-        """Fits to the whole table under weights of a Bayesian bootstrap; gaps are filled anew."""
+        """Fits to the whole table under weights of a Bayesian bootstrap; gaps are filled again."""
         found: list[Engine] = []
         bare = copy(self)  # the rows go along once
         bare.rows_, bare.weights_ = {}, None

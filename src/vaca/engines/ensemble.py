@@ -1,8 +1,8 @@
 r"""Several fitted engines of one family as one model, so that answers carry their spread.
 
 A single fit says nothing of how far another fit, on other rows of the same population and from
-other starting weights, would have disagreed. Each member is fitted anew under weights of the rows
-of its own (a Bayesian bootstrap) and from its own seed; the spread between members is then an
+other starting weights, would have disagreed. Each member has its own seed and its own row weights
+(a Bayesian bootstrap); the spread between members is then an
 estimate of that disagreement. Refits (`Engine.fit(refits=)`) give it at a fraction of the cost;
 an ensemble also holds what training itself leaves to chance.
 """

@@ -8,7 +8,7 @@ from vaca.errors import warn
 
 __all__ = ["Forecast"]
 
-#: Seconds of a fit that are worth a word, and how long its pace is watched first.
+#: A fit of more seconds than this is announced, after its pace was watched for this long.
 LONG, WATCHED = 1800.0, 10.0
 #: Pieces of work that have to be done before their pace is believed.
 FEW = 3
@@ -37,7 +37,7 @@ class Forecast:
         self._start: float | None = time.perf_counter()
 
     def tell(self, done: int) -> None:
-        """So many pieces are done."""
+        """Tell how many pieces are done."""
         if self._start is None or done < FEW:
             return
         spent = time.perf_counter() - self._start

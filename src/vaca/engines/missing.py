@@ -17,7 +17,7 @@ __all__ = ["MISSING", "check_missing", "complete_rows", "drop_gaps", "gaps_of"]
 
 #: What an engine may do about missing values.
 MISSING = ("error", "drop", "model")
-#: Standardised differences from this on are worth a word.
+#: Standardised differences of at least this are reported.
 DIFFERENT = 0.2
 
 

@@ -155,7 +155,7 @@ class Corrected:
     """Curves, and boosted trees for what they leave.
 
     Trees alone answer for a combination of inputs that was never seen as for the nearest one that
-    was. Here the curves go on, and trees only add what data speak for.
+    was. Here the curves go on, and trees only add what the data support.
     """
 
     curves: Splines

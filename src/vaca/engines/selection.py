@@ -66,7 +66,7 @@ PARTS = ("observational", "mechanisms", "roots", "counterfactuals")
 
 @dataclass(frozen=True)
 class Selection:
-    """How `auto` came to its choice.
+    """How `auto` made its choice.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ def auto(
     cluster: str | None = None,
     progress: bool | None = None,
 ) -> Engine:
-    """Fit a model that needs no choice: each column gets the mechanism its rows speak for.
+    """Fit a model that needs no choice: each column gets the mechanism that its rows support.
 
     Parameters
     ----------

@@ -65,7 +65,7 @@ class TrainConfig:
         Memory of Adam for the size of the gradient; less of it suits a loss whose scale changes.
     time_budget : float or None
         Seconds after which training stops cleanly with the best weights so far. Schedules then
-        follow the clock when it runs ahead of the epochs, so that they still come to their end.
+        follow the clock when it runs ahead of the epochs, so that they still finish.
     checkpoint_every : float
         Seconds between checkpoints (written at the end of an epoch).
 

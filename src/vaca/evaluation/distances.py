@@ -58,7 +58,9 @@ def sample_pair(x: ArrayLike, y: ArrayLike, *, paired: bool = False) -> tuple[Ar
     if a.shape[1] != b.shape[1]:
         raise VacaError(f"x has {a.shape[1]} columns and y has {b.shape[1]}; compare the same ones")
     if paired and a.shape[0] != b.shape[0]:
-        raise VacaError(f"x has {a.shape[0]} rows and y has {b.shape[0]}; both need as many")
+        raise VacaError(
+            f"x has {a.shape[0]} rows and y has {b.shape[0]}; both need the same number"
+        )
     return a, b
 
 

@@ -113,7 +113,7 @@ def joint_scores(
 
 
 def given_causes(model: CausalModel, rows: Columns, rng: np.random.Generator) -> Columns:
-    """Column -> (rows, `DRAWS`): each column drawn anew with its causes as they were."""
+    """Column -> (rows, `DRAWS`): each column drawn again, its causes as they were."""
     count = row_count(rows)
     result: Columns = {}
     for node in model.graph.nodes:

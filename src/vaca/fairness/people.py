@@ -67,7 +67,7 @@ class Inquiry:
         do = self.who.do(alternative, x, self.model.graph, self.model)
         given = self.given[list(self.x)].iloc[rows]
         answer, intervention = self.model._answered(given, do, draws, seed, deal=deal)
-        # The first rows speak for all: later ones would only say it with other figures.
+        # The first rows are enough: later ones would say the same with other figures.
         if alternative.label not in self.outside:
             self.outside[alternative.label] = self.model._outside(intervention, answer)
         repeated = np.repeat(rows, draws or 1)

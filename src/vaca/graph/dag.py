@@ -93,7 +93,7 @@ class CausalGraph:
     ) -> CausalGraph:
         """The graph with the given (cause, effect) pairs, and `nodes` that may have no edge.
 
-        A tuple of columns in the place of a name is a block: columns that are modelled together,
+        A tuple of columns instead of a name is a block: columns that are modelled together,
         without a claim about what causes what among them.
 
         >>> CausalGraph.from_edges([("x1", "x2"), ("x2", "x3")]).order

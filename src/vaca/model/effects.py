@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 #: Answers of a row's draws that are averaged, when the caller does not say how many.
 DRAWN_ROWS = 10_000
 FEWEST_DRAWS, MOST_DRAWS = 20, 200
-#: From this share of the rows on, an answer's interval has to allow for extrapolation.
+#: If at least this share of the rows extrapolates, the interval of an answer allows for it.
 EXTRAPOLATED = 0.1
 #: Refits keep what the fit has chosen: kinds of mechanism, how strongly to smooth. So answers
 #: spread a little further over tables than refits do over weights: by a factor of 1.06 on 240
@@ -182,8 +182,7 @@ def _draws_needed(model: CausalModel, question: EffectQuestion) -> int | None:
     gives no effect where many have a small one.
     """
     graph = model.graph
-    moved = {*model._parse(question.treatment).nodes, *model._parse(question.control).nodes}
-    below = {node for start in moved for node in graph.descendants(start)}
+    below = {*model._parse(question.treatment).below, *model._parse(question.control).below}
     target = graph.node_of(question.outcome)
     passed = below & {target, *graph.ancestors(target)}
     columns = [c for node in passed for c in graph.columns(node)]

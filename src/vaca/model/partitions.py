@@ -22,6 +22,7 @@ import pandas as pd
 from vaca.errors import VacaError
 from vaca.model.arguments import check_count
 from vaca.model.causal_model import CausalModel
+from vaca.model.primitives import fresh_seed
 from vaca.model.streaming import (
     CHUNK,
     SAMPLED,
@@ -194,7 +195,7 @@ def dask_counterfactuals(
     -------
     dask.dataframe.DataFrame
     """
-    base = _fresh(seed)
+    base = fresh_seed() if seed is None else seed
     ask = partial(_answer_partition, model=model, do=dict(do), draws=draws, base=base)
     meta = ask(model.sample(1, seed=0)).iloc[:0]
     return factual[list(model.schema_)].map_partitions(ask, meta=meta)
@@ -232,10 +233,6 @@ def fingerprint(model: CausalModel) -> str:
     return digest.hexdigest()
 
 
-def _fresh(seed: int | None) -> int:
-    return int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
-
-
 class _Answers:
     """A folder of answers that come one by one, with the question that they answer."""
 
@@ -244,7 +241,7 @@ class _Answers:
     ) -> None:
         self.folder, self.parts = Path(out), parts
         self.log = self.folder / LOG
-        self.seed = _fresh(seed)
+        self.seed = fresh_seed() if seed is None else seed
         found = self._read()
         if found:
             if seed is None:
@@ -256,7 +253,7 @@ class _Answers:
             with complete(self.log) as place:
                 place.write_text(json.dumps({**question, "seed": self.seed}) + "\n", "utf-8")
             self.done = {}
-        # A file may be gone, and a file without its line may be of another run: both are done anew.
+        # A file may be gone, and one without its line may be of another run: both are done again.
         there = {name for name in self.done if (self.folder / name).is_file()}
         self.todo = [k for k, name in enumerate(parts) if name not in there]
 

@@ -15,6 +15,7 @@ from vaca.errors import SupportWarning, VacaError, did_you_mean
 from vaca.model.answers import CounterfactualFrame
 from vaca.model.causal_model import CausalModel
 from vaca.model.intervention import Intervention, Shift
+from vaca.model.primitives import fresh_seed
 from vaca.table.dtypes import LARGEST_EXACT, as_numbers
 from vaca.table.files import TableReader, TableWriter
 
@@ -30,7 +31,7 @@ FLAG = "outside_support"
 
 @dataclass
 class Streamed:
-    """What a stream of answers came to.
+    """How many rows a stream read and wrote, and what it has to say about them.
 
     Attributes
     ----------
@@ -156,14 +157,14 @@ def counterfactual_chunks(
     flagged = _can_leave_support(model, do)
     intervention = Intervention.parse(do, model.graph, model.schema_)
     intervened = [c for node in intervention.nodes for c in model.graph.columns(node)]
-    base = np.random.SeedSequence().generate_state(1)[0] if seed is None else seed
+    base = fresh_seed() if seed is None else seed
     size = max(1, chunk // (draws or 1))
     for number, piece in enumerate(reader.chunks(size)):
         facts = _steady(piece, model)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SupportWarning)  # told once, at the end
             answer = model.counterfactual(
-                facts, do, draws=draws, seed=piece_seed(int(base), number), bounds=bounds
+                facts, do, draws=draws, seed=piece_seed(base, number), bounds=bounds
             )
         if number == 0:
             tally.unseen = model._unseen(intervention, model._filled(model._encode(answer), None))
@@ -206,7 +207,7 @@ def sample_chunks(
     chunk: int = SAMPLED,
 ) -> Iterator[pd.DataFrame]:
     """Draw `n` rows in pieces; up to `chunk` rows they are those of `model.sample(n, do, seed)`."""
-    base = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else seed
+    base = fresh_seed() if seed is None else seed
     for number, start in enumerate(range(0, n, chunk)):
         size = min(chunk, n - start)
         with warnings.catch_warnings():

@@ -33,7 +33,7 @@ RANGES = 10
 SHARE = 0.1
 #: A level this many times rarer among similar rows than overall counts as out of reach for them.
 RARER = 20
-#: Rows of an answer that are looked at.
+#: Rows of an answer that are checked.
 ROWS = 10_000
 
 
@@ -148,7 +148,7 @@ class Overlap:
         self, rows: Columns, graph: CausalGraph, do: Collection[str]
     ) -> dict[tuple[str, str], list[str]]:
         """Pairs of causes of which one is set and the other stays -> the nodes they act on."""
-        below = {node for done in do for node in graph.descendants(done)} - set(do)
+        below = graph.descendants(*do)
         fixed = {column for node in do for column in graph.columns(node)}
         stays = set(rows) - {column for node in below for column in graph.columns(node)}
         effects = {

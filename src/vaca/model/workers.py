@@ -48,8 +48,7 @@ def each(
     jobs : int
         Local processes.
     cluster : str, optional
-        Address of a Dask scheduler. A killed worker costs the pieces that it had at hand: they are
-        done again elsewhere.
+        Address of a Dask scheduler. The pieces of a killed worker are done again elsewhere.
 
     Examples
     --------

@@ -118,19 +118,26 @@ def _show(reports: Reports, options: Options) -> list[Table | Picture]:
     return [_right_table(cases), _wrong_table(cases), _fit_table(cases)]
 
 
+def _verdict_table(
+    title: str, caption: str, by: str, groups: dict[str, list[dict[str, Any]]]
+) -> Table:
+    verdicts = ("good", "doubtful", "bad")
+    rows = [
+        (Cell(text=name), *(_share(c["verdict"] == v for c in own) for v in verdicts))
+        for name, own in groups.items()
+    ]
+    return Table(title=title, caption=caption, head=(by, *verdicts), rows=tuple(rows))
+
+
 def _right_table(cases: list[dict[str, Any]]) -> Table:
-    rows = []
     right = [c for c in cases if c["kind"] == "right"]
-    for size in (*SIZES, "all"):
-        own = [c for c in right if size in (c["n"], "all")]
-        verdicts = [_share(c["verdict"] == v for c in own) for v in ("good", "doubtful", "bad")]
-        rows.append((Cell(text=str(size)), *verdicts))
-    return Table(
-        title="Right graphs",
-        caption="What the check says of the graph. The paper's SCMs and random ones of 3 to 10 "
+    groups = {str(size): [c for c in right if c["n"] == size] for size in SIZES}
+    return _verdict_table(
+        "Right graphs",
+        "What the check says of the graph. The paper's SCMs and random ones of 3 to 10 "
         "nodes, mixed kinds. Thresholds were settled on other SCMs.",
-        head=("Rows", "good", "doubtful", "bad"),
-        rows=tuple(rows),
+        "Rows",
+        {**groups, "all": right},
     )
 
 
@@ -190,17 +197,12 @@ def _named(case: dict[str, Any]) -> bool:
 
 
 def _fit_table(cases: list[dict[str, Any]]) -> Table:
-    rows = []
-    for kind in ("5 steps", "full fit"):
-        own = [c for c in cases if c["kind"] == kind]
-        verdicts = [_share(c["verdict"] == v for c in own) for v in ("good", "doubtful", "bad")]
-        rows.append((Cell(text=kind), *verdicts))
-    return Table(
-        title="Fitted models under the right graph",
-        caption="The whole check, 2,000 rows: CausalFlow and VACA after 5 steps on curved SCMs "
+    return _verdict_table(
+        "Fitted models under the right graph",
+        "The whole check, 2,000 rows: CausalFlow and VACA after 5 steps on curved SCMs "
         "(they start from straight lines), and the default engine as it comes.",
-        head=("Model", "good", "doubtful", "bad"),
-        rows=tuple(rows),
+        "Model",
+        {kind: [c for c in cases if c["kind"] == kind] for kind in ("5 steps", "full fit")},
     )
 
 

@@ -174,24 +174,18 @@ def _validation_mmd(model: CausalModel, truth: CausalModel, validation: Any, see
 
     It sees neither the truth's equations nor any row that scores are made from.
     """
+    from vaca.evaluation.coding import Space
     from vaca.evaluation.metrics import mmd
 
     real = truth.schema_.encode(validation)
     made = truth.schema_.encode(model.sample(len(validation), seed=seed))
 
-    def matrix(columns: dict[str, np.ndarray]) -> np.ndarray:
-        parts = []
-        for name, values in columns.items():
-            column = truth.schema_[name]
-            if not column.discrete:
-                parts.append((values - real[name].mean()) / (real[name].std() or 1.0))
-            elif len(column.levels) <= 2:
-                parts.append(values.astype(float))
-            else:
-                parts.append(np.eye(len(column.levels))[values])
-        return np.column_stack(parts)
-
-    return 100.0 * mmd(matrix(made)[:1000], matrix(real)[:1000])
+    space, nodes = Space(truth, real), truth.graph.nodes
+    sides = (
+        space.matrix(rows, nodes, who, "when sampled")[:1000]
+        for who, rows in (("the model", made), ("the truth", real))
+    )
+    return 100.0 * mmd(*sides)
 
 
 def parameter_count(model: Any) -> int | None:

@@ -40,7 +40,7 @@ TITLES = {
     "lalonde": "LaLonde: job training and earnings, 185 treated and 15,992 controls of the CPS",
     "nhefs": "NHEFS: giving up smoking and weight, 1,566 complete rows",
     "nhefs-gaps": "NHEFS as it comes: 1,629 rows, gaps in the outcome and four covariates",
-    "thornton": "Thornton: money for learning one's HIV result, drawn by lot",
+    "thornton": "Thornton: money for learning one's HIV result, assigned at random",
 }
 #: Answers that extrapolate for this share of the rows are marked.
 MARKED = 0.05

@@ -80,7 +80,7 @@ def load_real(name: str) -> RealTable:
         data = _stata("thornton_hiv")[["any", *THORNTON, "got"]].dropna().reset_index(drop=True)
         data = data.astype({"any": int, "got": int, "age": float, "distvct": float})
         known = {"everyone": 0.451}
-        return RealTable(name, data, "any", "got", THORNTON, known, "drawn by lot")
+        return RealTable(name, data, "any", "got", THORNTON, known, "assigned at random")
     number = name.removeprefix("acic-")
     covariates = _csv("acic_challenge_2016/x.csv")
     drawn = _csv(f"acic_challenge_2016/zymu_{number}.csv")

@@ -1,4 +1,4 @@
-"""The page of results, written from the reports that are stored: nothing is computed anew."""
+"""The page of results, written from the stored reports: nothing is computed again."""
 
 from __future__ import annotations
 

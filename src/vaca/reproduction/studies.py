@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import pandas as pd
@@ -150,12 +151,13 @@ def _parameter(name: str) -> float:
 
 def _line_show(
     reports: Reports,
+    options: Options,
+    *,
     x: str,
     name: str,
     title: str,
     xlabel: str,
     caption: str,
-    *,
     log_x: bool = False,
     family: bool = False,
 ) -> list[Table | Picture]:
@@ -175,17 +177,16 @@ def _confounding_runs(options: Options) -> list[Run]:
     return plan(options, seeds, scms, models, **_sizes(options))
 
 
-def _confounding_show(reports: Reports, options: Options) -> list[Table | Picture]:
-    return _line_show(
-        reports,
-        "strength",
-        "sensitivity-confounding",
-        "What a hidden common cause costs",
-        "strength of the hidden cause of x2 and x3",
-        "The observational fit stays good while interventional and counterfactual answers go "
-        "wrong: data cannot show that the assumption is broken.",
-        family=True,
-    )
+_confounding_show = partial(
+    _line_show,
+    x="strength",
+    name="sensitivity-confounding",
+    title="What a hidden common cause costs",
+    xlabel="strength of the hidden cause of x2 and x3",
+    caption="The observational fit stays good while interventional and counterfactual answers go "
+    "wrong: data cannot show that the assumption is broken.",
+    family=True,
+)
 
 
 def _depth_runs(options: Options) -> list[Run]:
@@ -194,17 +195,16 @@ def _depth_runs(options: Options) -> list[Run]:
     return plan(options, seeds, scms, models, nodes=("x1",), **_sizes(options))
 
 
-def _depth_show(reports: Reports, options: Options) -> list[Table | Picture]:
-    return _line_show(
-        reports,
-        "length",
-        "depth",
-        "What a long chain of causes costs",
-        "nodes in the chain",
-        "The first node is set; scores are over all the others. The decoder passes messages as "
-        "often as the longest path is long.",
-        family=True,
-    )
+_depth_show = partial(
+    _line_show,
+    x="length",
+    name="depth",
+    title="What a long chain of causes costs",
+    xlabel="nodes in the chain",
+    caption="The first node is set; scores are over all the others. The decoder passes messages as "
+    "often as the longest path is long.",
+    family=True,
+)
 
 
 def _sample_size_runs(options: Options) -> list[Run]:
@@ -221,17 +221,16 @@ def _sample_size_runs(options: Options) -> list[Run]:
     return runs
 
 
-def _sample_size_show(reports: Reports, options: Options) -> list[Table | Picture]:
-    return _line_show(
-        reports,
-        "train",
-        "sample-size",
-        "What more rows buy",
-        "training rows",
-        "Scores against the number of rows the model is fitted to; the floor is that of the "
-        "evaluation.",
-        log_x=True,
-    )
+_sample_size_show = partial(
+    _line_show,
+    x="train",
+    name="sample-size",
+    title="What more rows buy",
+    xlabel="training rows",
+    caption="Scores against the number of rows the model is fitted to; the floor is that of the "
+    "evaluation.",
+    log_x=True,
+)
 
 
 STUDIES: Sequence[Experiment] = (

@@ -166,7 +166,7 @@ def _person_columns(
     given: set[str],
 ) -> dict[str, Any]:
     nodes = {model.graph.node_of(c) for c in given}
-    reached = {d for node in nodes for d in model.graph.descendants(node)}
+    reached = model.graph.descendants(*nodes)
     result: dict[str, Any] = {}
     for name, column in model.schema_.items():
         role = "set" if name in given else "still"

@@ -16,7 +16,7 @@ DATE, TIME = "date", "datetime"
 #: Days since 1970-01-01 of the first and the last date that can be written.
 FIRST_DAY, LAST_DAY = -719162.0, 2932896.0
 _ISO = re.compile(r"\s*\d{4}-\d{2}-\d{2}([ T]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?\s*")
-#: Up to here every whole number is a float64 of its own, and no other is rounded to it.
+#: Up to here every whole number has its own float64, and no other is rounded to it.
 LARGEST_EXACT = 2.0**53 - 1
 _DECIMAL = re.compile(r"decimal(128|256)\((\d{1,2}), ?(\d{1,2})\)\[pyarrow\]")
 

@@ -154,7 +154,7 @@ class TableReader:
                 low_memory=False,
                 **self._csv,
             ) as reader:
-                # Not `usecols`, with which rows that are too long would be cut without a word.
+                # Not `usecols`, with which rows that are too long would be cut silently.
                 for frame in reader:
                     yield frame if names is None else frame[names]
         elif self.format == ".parquet":

@@ -24,7 +24,7 @@ _SCHEMA_HEAD = """\
 # What kind each column is. Change what is wrong; columns left out are inferred from the data.
 #
 # kind = "continuous"    a measured number
-#        "count"         whole numbers from 0 on: children, visits
+#        "count"         whole numbers, 0 or more: children, visits
 #        "binary"        two levels
 #        "categorical"   several levels without an order
 #        "ordinal"       several levels with an order: list them from low to high

@@ -38,9 +38,8 @@ def adjustment_set(graph: CausalGraph, treated: Collection[str], outcome: str) -
     done = set(treated)
     on_path = {
         node
-        for start in done
-        for node in graph.descendants(start)
-        if node not in done and (node == outcome or outcome in _below(graph, node, done))
+        for node in graph.descendants(*done)
+        if node == outcome or outcome in _below(graph, node, done)
     }
     # A path that passes through another treated node counts from that node on.
     on_path &= {node for start in done for node in _below(graph, start, done)}

@@ -15,7 +15,7 @@ from vaca.trust.verdicts import PART, Verdict, line, listed, shown_p, worst
 
 __all__ = ["GraphCheck", "check_graph"]
 
-#: A broken independence is bad, not only doubtful, from this p and this correlation on.
+#: A broken independence is bad, not only doubtful, below this p and above this correlation.
 BAD_P, BAD_SIZE = 1e-3, 0.1
 #: A reversed arrow is preferred beyond this many standard errors and log-density per row.
 TURN_Z, TURN_GAIN = 4.0, 0.01

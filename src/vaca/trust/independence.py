@@ -71,7 +71,7 @@ def independence_tests(
     ----------
     graph, schema
     rows : Columns
-        Encoded rows; at most `ROWS` of them are looked at.
+        Encoded rows; at most `ROWS` of them are used.
     done : callable
         Called after each node.
 

@@ -2,7 +2,7 @@ r"""Functions of the parents that are linear in a design matrix: lines, curves, 
 
 Curves are natural cubic splines: smooth between the data, straight beyond them. Their bends, and
 what the bends of two inputs make together, are penalised by their curvature; lines, steps between
-levels and plain products of two inputs are not, so nothing that a few rows speak for is shrunk.
+levels and plain products of two inputs are not, so nothing that a few rows support is shrunk.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import ndtri
 
-__all__ = ["Design", "solve", "telling_products", "too_many_pairs", "with_steps"]
+__all__ = ["Array", "Design", "solve", "telling_products", "too_many_pairs", "with_steps"]
 
+Array = np.ndarray
 #: Designs with more terms than this, or than a third of the rows, are not tried.
 MAX_TERMS = 400
 #: Strengths of the penalty on bends that are tried.

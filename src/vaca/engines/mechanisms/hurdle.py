@@ -84,7 +84,7 @@ class Hurdle:
     def refit(
         self, x: np.ndarray, y: np.ndarray, w: np.ndarray, folds: np.ndarray, rng: Any
     ) -> Hurdle:
-        """The same mechanism fitted to weighted rows; nothing is chosen anew."""
+        """The same mechanism fitted to weighted rows, with the same choices."""
         edge = y == self.edge
         at = self.at.refit(x, edge.astype(np.int64), w, folds, rng)
         rest = ~edge

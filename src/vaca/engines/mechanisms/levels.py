@@ -20,7 +20,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
-from vaca.engines.mechanisms.designs import Design
+from vaca.engines.mechanisms.designs import Array, Design
 from vaca.engines.trees import Trees
 
 __all__ = ["Levels", "LevelsRecipe", "fit_levels"]
@@ -67,25 +67,23 @@ class Levels:
     recipe: LevelsRecipe
     levels: int
     design: Design
-    beta: np.ndarray  # (terms, levels); if ordered (terms, 1)
+    beta: Array  # (terms, levels); if ordered (terms, 1)
     strength: float
     trees: Trees | None
-    thresholds: np.ndarray = field(default_factory=lambda: np.zeros(0))  # if ordered (levels - 1,)
+    thresholds: Array = field(default_factory=lambda: np.zeros(0))  # if ordered (levels - 1,)
 
-    def log_levels(self, x: np.ndarray) -> np.ndarray:
+    def log_levels(self, x: Array) -> Array:
         """Log-probabilities (n, levels)."""
         if self.recipe.ordered:
             return _log_ordered(self.design(x) @ self.beta[:, 0], self.thresholds)
         scores = self.design(x) @ self.beta if self.trees is None else self.trees(x)
         return log_softmax(scores, axis=1)
 
-    def log_density(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    def log_density(self, x: Array, y: Array) -> Array:
         return self.log_levels(x)[np.arange(len(y)), y]
 
-    def refit(
-        self, x: np.ndarray, y: np.ndarray, w: np.ndarray, folds: np.ndarray, rng: Any
-    ) -> Levels:
-        """The same mechanism fitted to weighted rows; nothing is chosen anew."""
+    def refit(self, x: Array, y: Array, w: Array, folds: Array, rng: Any) -> Levels:
+        """The same mechanism fitted to weighted rows, with the same choices."""
         if self.trees is not None:
             trees = self.trees.with_level_values(x, y, w)
             return Levels(self.recipe, self.levels, self.design, self.beta, 0.0, trees)
@@ -97,7 +95,7 @@ class Levels:
         beta = _logistic(terms, y, w, self.levels, penalty, self.beta)
         return Levels(self.recipe, self.levels, self.design, beta, self.strength, None)
 
-    def arrays(self) -> dict[str, np.ndarray]:
+    def arrays(self) -> dict[str, Array]:
         r, d = self.recipe, self.design
         depth = -1 if r.depth is None else r.depth
         plan = [r.curves, depth, r.trees, r.frequencies, self.levels, r.ordered]
@@ -109,7 +107,7 @@ class Levels:
         return state
 
     @classmethod
-    def from_arrays(cls, state: dict[str, np.ndarray]) -> Levels:
+    def from_arrays(cls, state: dict[str, Array]) -> Levels:
         # Folders of the first Composite end before ordered levels.
         plan = [*(int(v) for v in state["plan"]), 0][:6]
         curves, depth, trees, frequencies, levels, ordered = plan
@@ -126,14 +124,8 @@ class Levels:
 
 
 def fit_levels(
-    recipe: LevelsRecipe,
-    x: np.ndarray,
-    y: np.ndarray,
-    w: np.ndarray,
-    folds: np.ndarray,
-    groups: Any,
-    levels: int,
-) -> tuple[Levels, np.ndarray]:
+    recipe: LevelsRecipe, x: Array, y: Array, w: Array, folds: Array, groups: Any, levels: int
+) -> tuple[Levels, Array]:
     """Fit a mechanism; also the log-probability (n,) of each row by a fit that had not seen it."""
     every = np.unique(folds)
     if recipe.trees:
@@ -154,7 +146,7 @@ def fit_levels(
     else:
         design = Design.build(x, groups, curves=recipe.curves, depth=recipe.depth)
     a, penalised = design(x), design.penalty()
-    best: tuple[float, float, np.ndarray] | None = None
+    best: tuple[float, float, Array] | None = None
     starts: dict[Any, Any] = {}
     fit: Any = _ordered if recipe.ordered else _logistic
     told: Any = _told_ordered if recipe.ordered else _told
@@ -176,15 +168,15 @@ def fit_levels(
     return Levels(recipe, levels, design, beta, strength, None, cuts), density
 
 
-def _told(a: np.ndarray, beta: np.ndarray) -> np.ndarray:
+def _told(a: Array, beta: Array) -> Array:
     return log_softmax(a @ beta, axis=1)
 
 
-def _told_ordered(a: np.ndarray, fitted: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+def _told_ordered(a: Array, fitted: tuple[Array, Array]) -> Array:
     return _log_ordered(a @ fitted[0][:, 0], fitted[1])
 
 
-def _blank(x: np.ndarray) -> Design:
+def _blank(x: Array) -> Design:
     """An intercept and nothing else: every input is multiplied by zero."""
     f = x.shape[1]
     return Design(
@@ -194,13 +186,8 @@ def _blank(x: np.ndarray) -> Design:
 
 
 def _logistic(
-    a: np.ndarray,
-    y: np.ndarray,
-    w: np.ndarray,
-    levels: int,
-    penalty: np.ndarray,
-    start: np.ndarray | None,
-) -> np.ndarray:
+    a: Array, y: Array, w: Array, levels: int, penalty: Array, start: Array | None
+) -> Array:
     """Coefficients (terms, levels) of penalised multinomial regression.
 
     The first term is the intercept, and pays next to nothing.
@@ -224,12 +211,10 @@ def _logistic(
     return wide
 
 
-def _binary(
-    a: np.ndarray, y: np.ndarray, w: np.ndarray, penalty: np.ndarray, start: np.ndarray | None
-) -> np.ndarray:
+def _binary(a: Array, y: Array, w: Array, penalty: Array, start: Array | None) -> Array:
     """Newton's method with halved steps."""
 
-    def loss(beta: np.ndarray) -> float:
+    def loss(beta: Array) -> float:
         f = a @ beta
         return float(w @ (np.logaddexp(0.0, f) - y * f) + 0.5 * penalty @ beta**2)
 
@@ -257,13 +242,8 @@ def _binary(
 
 
 def _multinomial(
-    a: np.ndarray,
-    y: np.ndarray,
-    w: np.ndarray,
-    levels: int,
-    penalty: np.ndarray,
-    start: np.ndarray | None,
-) -> np.ndarray:
+    a: Array, y: Array, w: Array, levels: int, penalty: Array, start: Array | None
+) -> Array:
     """L-BFGS in coordinates in which the terms are uncorrelated, so that few steps suffice."""
     total = w.sum()
     gram = (a * w[:, None]).T @ a / total + np.diag(4 * penalty / total + 1e-9)
@@ -273,7 +253,7 @@ def _multinomial(
     size = inverse * penalty @ inverse.T / total  # the penalty in these coordinates
     at = np.arange(len(y))
 
-    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+    def loss(flat: Array) -> tuple[float, Array]:
         gamma = flat.reshape(-1, levels)
         log_p = log_softmax(b @ gamma, axis=1)
         cost = size @ gamma
@@ -289,7 +269,7 @@ def _multinomial(
     return inverse.T @ found.x.reshape(-1, levels)
 
 
-def _log_ordered(f: np.ndarray, cuts: np.ndarray) -> np.ndarray:
+def _log_ordered(f: Array, cuts: Array) -> Array:
     """Log-probabilities (n, levels) of one score (n,) that is cut at thresholds."""
     below = expit(cuts - f[:, None])
     ends = np.zeros((len(f), 1))
@@ -297,13 +277,8 @@ def _log_ordered(f: np.ndarray, cuts: np.ndarray) -> np.ndarray:
 
 
 def _ordered(
-    a: np.ndarray,
-    y: np.ndarray,
-    w: np.ndarray,
-    levels: int,
-    penalty: np.ndarray,
-    start: tuple[np.ndarray, np.ndarray] | None,
-) -> tuple[np.ndarray, np.ndarray]:
+    a: Array, y: Array, w: Array, levels: int, penalty: Array, start: tuple[Array, Array] | None
+) -> tuple[Array, Array]:
     """Coefficients (terms, 1) and thresholds (levels - 1,) of penalised ordered regression.
 
     Thresholds take the intercept's place. A level that never occurred has no room between its two.
@@ -324,10 +299,10 @@ def _ordered(
     size = inverse * penalty[1:] @ inverse.T / total
     at = np.arange(len(y))
 
-    def cuts_of(flat: np.ndarray) -> np.ndarray:
+    def cuts_of(flat: Array) -> Array:
         return np.cumsum(np.append(flat[0], np.exp(np.clip(flat[1:], -20, 10))))
 
-    def loss(flat: np.ndarray) -> tuple[float, np.ndarray]:
+    def loss(flat: Array) -> tuple[float, Array]:
         gamma, cuts = flat[inner:], cuts_of(flat[:inner])
         below = expit(cuts - (b @ gamma)[:, None])
         slope = below * (1 - below)

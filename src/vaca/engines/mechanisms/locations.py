@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vaca.engines.mechanisms.designs import Design, Sums, solve
+from vaca.engines.mechanisms.designs import Array, Design, Sums, solve
 from vaca.engines.mechanisms.noise import FLAT, WIDTHS, NoiseCurve
 from vaca.engines.mechanisms.recipe import SPREADS, Recipe
 from vaca.engines.mechanisms.scale import Scale
@@ -26,30 +26,25 @@ class Linear:
     """Coefficients over a design, and the strength of their penalty."""
 
     design: Design
-    beta: np.ndarray
+    beta: Array
     strength: float
 
-    def __call__(self, x: np.ndarray) -> np.ndarray:
+    def __call__(self, x: Array) -> Array:
         return self.design(x) @ self.beta
 
 
-def linear_arrays(model: Linear) -> dict[str, np.ndarray]:
+def linear_arrays(model: Linear) -> dict[str, Array]:
     own = {"beta": model.beta, "strength": np.array([model.strength])}
     return own | model.design.arrays()
 
 
-def linear_of(state: dict[str, np.ndarray]) -> Linear:
+def linear_of(state: dict[str, Array]) -> Linear:
     return Linear(Design.from_arrays(state), state["beta"], float(state["strength"][0]))
 
 
 def crossfit(
-    design: Design,
-    a: np.ndarray,
-    t: np.ndarray,
-    w: np.ndarray,
-    folds: np.ndarray,
-    strength: float | None,
-) -> tuple[Linear, np.ndarray]:
+    design: Design, a: Array, t: Array, w: Array, folds: Array, strength: float | None
+) -> tuple[Linear, Array]:
     """Coefficients from all rows, and each row's value by the rows of the other folds."""
     parts = {k: Sums.of(a[folds == k], t[folds == k], w[folds == k]) for k in np.unique(folds)}
     penalty = design.penalty()
@@ -66,12 +61,12 @@ def fit_location(
     recipe: Recipe,
     scale: Scale,
     design: Design,
-    a: np.ndarray,
-    t: np.ndarray,
-    w: np.ndarray,
-    folds: np.ndarray,
+    a: Array,
+    t: Array,
+    w: Array,
+    folds: Array,
     strength: float | None,
-) -> tuple[Linear, np.ndarray]:
+) -> tuple[Linear, Array]:
     """The location by all rows, and each row's by the rows of the other folds."""
     if not recipe.proportional:
         return crossfit(design, a, t, w, folds, strength)
@@ -83,13 +78,13 @@ def fit_location(
 def add_trees(
     old: Trees | None,
     location: Linear,
-    a: np.ndarray,
-    mean: np.ndarray,
-    x: np.ndarray,
-    t: np.ndarray,
-    w: np.ndarray,
-    folds: np.ndarray,
-) -> tuple[Trees, np.ndarray]:
+    a: Array,
+    mean: Array,
+    x: Array,
+    t: Array,
+    w: Array,
+    folds: Array,
+) -> tuple[Trees, Array]:
     """Trees for what the location leaves; each row's mean by trees that had not seen it."""
     left = t - a @ location.beta
     if old is not None:
@@ -107,13 +102,13 @@ def add_trees(
 
 def fit_spread(
     recipe: Recipe,
-    x: np.ndarray,
-    residual: np.ndarray,
-    w: np.ndarray,
-    folds: np.ndarray,
+    x: Array,
+    residual: Array,
+    w: Array,
+    folds: Array,
     groups: Any,
     old: Linear | None,
-) -> tuple[Linear, np.ndarray]:
+) -> tuple[Linear, Array]:
     r"""The log-scale: minimises :math:`\sum s + |r| e^{-s}`, which far residuals do not rule."""
     if old is not None:
         design, strength = old.design, old.strength
@@ -141,13 +136,13 @@ def fit_spread(
 
 def _plain_spread(
     design: Design,
-    a: np.ndarray,
-    size: np.ndarray,
-    w: np.ndarray,
-    folds: np.ndarray,
+    a: Array,
+    size: Array,
+    w: Array,
+    folds: Array,
     strength: float | None,
     least: float | None = None,
-) -> tuple[Linear, np.ndarray]:
+) -> tuple[Linear, Array]:
     """The scale itself, by least squares on the size of residuals, each by its own scale."""
     if least is None:
         least = PLAIN_LEAST * float(np.average(size, weights=w))
@@ -158,19 +153,13 @@ def _plain_spread(
     return fitted, np.log(np.maximum(found, least))
 
 
-def logged(recipe: Recipe, value: np.ndarray) -> np.ndarray:
+def logged(recipe: Recipe, value: Array) -> Array:
     return np.log(np.maximum(value, 1e-12)) if recipe.spread.startswith("plain") else value
 
 
 def _newton(
-    a: np.ndarray,
-    size: np.ndarray,
-    w: np.ndarray,
-    gram: np.ndarray,
-    beta: np.ndarray,
-    penalty: np.ndarray,
-    strength: float,
-) -> np.ndarray:
+    a: Array, size: Array, w: Array, gram: Array, beta: Array, penalty: Array, strength: float
+) -> Array:
     total = w.sum()
     ridge = strength * penalty + 1e-9
     inverse = np.linalg.inv(gram / total + np.diag(ridge))
@@ -183,14 +172,14 @@ def _newton(
     return beta
 
 
-def near(e: np.ndarray) -> np.ndarray:
+def near(e: Array) -> Array:
     """Huber's weights."""
     middle = np.median(e)
     unit = 1.4826 * np.median(np.abs(e - middle)) or 1.0
     return 1.345 / np.maximum(np.abs(e - middle) / unit, 1.345)
 
 
-def width(e: np.ndarray, w: np.ndarray, folds: np.ndarray) -> float:
+def width(e: Array, w: Array, folds: Array) -> float:
     """How smooth the curve of noise is: the smoothest that held-out residuals do not refuse."""
     scores = []
     for width in WIDTHS:

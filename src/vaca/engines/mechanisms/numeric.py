@@ -142,7 +142,7 @@ class Numeric:
     def refit(
         self, x: np.ndarray, y: np.ndarray, w: np.ndarray, folds: np.ndarray, rng: Any
     ) -> Numeric:
-        """The same mechanism fitted to weighted rows; nothing is chosen anew."""
+        """The same mechanism fitted to weighted rows, with the same choices."""
         fitted, _, _ = fit_numeric(self.recipe, x, y, w, folds, (), rng, like=self)
         if fitted.explodes(x, y, rng):
             # A scale near zero at one row makes its noise huge everywhere else.

@@ -46,17 +46,22 @@ def education(race: Array, age: Array, native_country: Array, sex: Array, u: Arr
     )
 
 
-def hours_per_week(
-    race: Array, age: Array, native_country: Array, sex: Array, education: Array, u: Array
+def _expected_hours(
+    race: Array, age: Array, native_country: Array, sex: Array, education: Array
 ) -> Array:
-    """Hours worked; nobody works from 70 on."""
-    hours = (
+    return (
         HOURS_OF_COUNTRY[native_country] * HOURS_OF_RACE[race]
         + 2 * np.exp(-((age - 30) ** 2))
         + 5 * np.abs(np.tanh(education - 2))
         + 2 * (sex == 0)
-        + u
     )
+
+
+def hours_per_week(
+    race: Array, age: Array, native_country: Array, sex: Array, education: Array, u: Array
+) -> Array:
+    """Hours worked; nobody works at 70 or later."""
+    hours = _expected_hours(race, age, native_country, sex, education) + u
     return np.where(age < 70, hours, 0.0)
 
 
@@ -68,14 +73,9 @@ def hours_noise(
     education: Array,
     hours_per_week: Array,
 ) -> Array:
-    """Noise of the hours; not determined (NaN) from 70 on, where hours are 0 whatever it was."""
-    rest = (
-        HOURS_OF_COUNTRY[native_country] * HOURS_OF_RACE[race]
-        + 2 * np.exp(-((age - 30) ** 2))
-        + 5 * np.abs(np.tanh(education - 2))
-        + 2 * (sex == 0)
-    )
-    return np.where(age < 70, hours_per_week - rest, np.nan)
+    """Noise of the hours; undetermined (NaN) at 70 and later, where hours are always 0."""
+    expected = _expected_hours(race, age, native_country, sex, education)
+    return np.where(age < 70, hours_per_week - expected, np.nan)
 
 
 def work_status(

@@ -9,7 +9,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vaca.show.plot.parts import COLOURS, GREY, HATCHES, LINES, PALE, wrap
+from vaca.show.plot.parts import COLOURS, GREY, HATCHES, LINES, PALE, beside, wrap
 from vaca.show.words import points
 
 __all__ = ["plot_frontier", "plot_gaps", "plot_sizes", "plot_waterfall"]
@@ -62,14 +62,7 @@ def plot_waterfall(parts: pd.DataFrame, ax: Axes | None = None, total: str = "to
         text = points(value / 100)
         if np.isfinite(low) and np.isfinite(high) and high - low > 1e-6:
             text += f"  ({points(low / 100)} to {points(high / 100)})"
-        ax.annotate(
-            text,
-            (1.01, y),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=8,
-            annotation_clip=False,
-        )
+        beside(ax, y, text)
     ax.axvline(0, color=GREY, lw=1)
     ax.set_yticks(range(len(names)), [wrap(str(n), 26) for n in reversed(names)], fontsize=9)
     ax.set_ylim(-0.6, len(names) - 0.4)
@@ -123,14 +116,7 @@ def plot_sizes(table: pd.DataFrame, ax: Axes | None = None, mark: str | None = N
         ax.barh(i, value, 0.55, color=colour)
         if np.isfinite(low) and np.isfinite(high) and high > low:
             ax.plot([low, high], [i, i], color=COLOURS[0], lw=1.6, marker="|")
-        ax.annotate(
-            f"{value:.2f}",
-            (1.01, i),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=8,
-            annotation_clip=False,
-        )
+        beside(ax, i, f"{value:.2f}")
     ax.set_yticks(range(len(table)), [wrap(str(n), 34) for n in table.index[::-1]], fontsize=8)
     ax.set_xlabel("unfairness, percentage points", fontsize=9)
     for side in ("right", "top"):

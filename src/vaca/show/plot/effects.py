@@ -12,13 +12,7 @@ from matplotlib.figure import Figure
 
 from vaca.errors import VacaError
 from vaca.model.answers import do_label
-from vaca.show.plot.parts import (
-    COLOURS,
-    GREY,
-    LINES,
-    as_written,
-    wrap,
-)
+from vaca.show.plot.parts import COLOURS, GREY, LINES, as_written, beside, wrap
 from vaca.show.words import number, span
 
 if TYPE_CHECKING:
@@ -70,14 +64,7 @@ def plot_effects(
             said, *ends = span(value, low, high)
             said += f" [{ends[0]}, {ends[1]}]"
         said += " *" if outside else ""
-        ax.annotate(
-            said,
-            (1.01, i),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=8,
-            annotation_clip=False,
-        )
+        beside(ax, i, said)
     ax.axvline(0, color=GREY, lw=1, linestyle="--", zorder=0)
     ax.set_yticks(range(len(named)), [wrap(text, 34) for text in reversed(named)], fontsize=8)
     ax.set_ylim(-0.6, len(named) - 0.4)

@@ -36,6 +36,12 @@ P = ParamSpec("P")
 T = TypeVar("T", Axes, Figure)
 
 
+def beside(ax: Axes, y: float, text: str) -> None:
+    """Write a row's numbers to the right of the axes."""
+    at = ("axes fraction", "data")
+    ax.annotate(text, (1.01, y), xycoords=at, va="center", fontsize=8, annotation_clip=False)
+
+
 def with_levels(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """The frame with discrete columns as categories, so that pictures keep the schema's order."""
     changed = {

@@ -46,7 +46,7 @@ class Question:
 class Answered:
     """A question with its effects, the population in both arms, and what moves.
 
-    The first effect is the answer of the page. `before` and `after` are the very rows that the
+    The first effect is the answer of the page. `before` and `after` are the same rows that the
     effects were averaged over.
     """
 

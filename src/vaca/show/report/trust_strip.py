@@ -16,7 +16,7 @@ __all__ = ["Card", "strip"]
 
 @dataclass(frozen=True)
 class Card:
-    """One side of the evidence: its name, whether it speaks for the answer, and words."""
+    """One side of the evidence: its name, whether it supports the answer, and words."""
 
     name: str
     verdict: str  # good, doubtful, bad, or unknown
