@@ -14,6 +14,8 @@ BENCH_STAMP := $(VENV)/.installed-bench
 # several times slower than one. The test runner starts its own processes.
 export OMP_NUM_THREADS := 1
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
+# Compiled files are kept, whatever the shell says: compiling the tests takes seconds in each process.
+export PYTHONDONTWRITEBYTECODE :=
 
 say = @printf '\033[1m==> %s\033[0m\n' $(1)
 

@@ -68,6 +68,7 @@ def test_text_times_and_gaps():
     assert model.sample(3)["when"].dtype.kind == "M"
 
 
+@pytest.mark.usefixtures("brief_second_opinions", "without_trees", "quick_checks")
 def test_dates_on_the_command_line_and_in_pictures(model, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     TABLE.to_csv("data.csv", index=False)

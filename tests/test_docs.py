@@ -81,7 +81,7 @@ def few_loans(monkeypatch):
     import vaca
 
     whole = vaca.datasets.loan_applications()
-    some = replace(whole, data=whole.data.head(500), target=whole.target.head(500))
+    some = replace(whole, data=whole.data.head(300), target=whole.target.head(300))
     monkeypatch.setattr(vaca.datasets, "loan_applications", lambda: some)
 
 

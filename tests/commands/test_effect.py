@@ -9,6 +9,8 @@ import pytest
 import vaca
 from vaca.commands.app import run
 
+pytestmark = pytest.mark.usefixtures("without_trees")
+
 GRAPH = vaca.CausalGraph.from_parents(
     {"age": [], "course": ["age"], "pay": ["age", "course"], "happy": ["pay"]}
 )

@@ -10,6 +10,8 @@ import vaca
 from vaca.engines.additive_noise import AdditiveNoise
 from vaca.engines.selection import score
 
+pytestmark = pytest.mark.usefixtures("without_trees")
+
 
 class Deaf(AdditiveNoise):
     """Fits every column well and ignores the parents: a good observational fit of the margins."""

@@ -93,7 +93,7 @@ def test_the_command_says_what_its_classifier_saw(tmp_path):
     rows = _table()
     rows["ok"] = (rows["pay"] + np.random.default_rng(1).normal(size=len(rows)) > 0).astype(int)
     graph = vaca.CausalGraph.from_edges([("sex", "pay"), ("age", "pay"), ("pay", "ok")])
-    vaca.Composite(graph).fit(rows, refits=2).save(tmp_path / "m")
+    vaca.Composite(graph, families=()).fit(rows, refits=2).save(tmp_path / "m")
     rows.to_csv(tmp_path / "rows.csv", index=False)
     ask = ["audit", str(tmp_path / "m"), str(tmp_path / "rows.csv"), "--sensitive", "sex"]
     found = CliRunner().invoke(app, [*ask, "--target", "ok", "--draws", "4"])

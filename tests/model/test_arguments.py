@@ -13,6 +13,8 @@ from vaca.engines.registry import engine_class
 from vaca.errors import InterventionError, VacaError
 from vaca.model.arguments import check_count, check_number, check_room, check_seed
 
+pytestmark = pytest.mark.usefixtures("without_trees")
+
 SCM = vaca.scms.load("triangle-lin")
 ROWS = SCM.sample(12, seed=0)
 GRAPH = SCM.graph

@@ -16,6 +16,8 @@ from vaca.model.answers import Effect
 from vaca.model.effects import CHOSEN, chosen_rows
 from vaca.scm import Bernoulli, Normal
 
+pytestmark = pytest.mark.usefixtures("without_trees")
+
 GRAPH = vaca.CausalGraph.from_edges([("age", "treat"), ("age", "y"), ("treat", "y")])
 DO, NOT = {"treat": 1}, {"treat": 0}
 

@@ -221,6 +221,8 @@ def test_experiment_plans_and_shows(name, quick, tmp_path):
         assert {run.seed for run in runs} <= {0, 1}
         assert len(runs) <= 150
     assert len({run.key for run in runs}) == len(runs)
+    if quick and name in ("sensitivity-graph", "sample-size"):  # one row of panels is enough
+        runs = [run for run in runs if run.scm == runs[0].scm]
     shown = experiment.show([made_up(run) for run in runs], options)
     assert shown
     for table in (item for item in shown if isinstance(item, Table)):

@@ -325,6 +325,7 @@ def test_parameter_counts_are_the_published_ones():
     }
 
 
+@pytest.mark.usefixtures("without_trees")
 def test_fairness_run_on_german_credit(monkeypatch):
     whole = german_credit()
     some = replace(whole, data=whole.data.head(300), target=whole.target.head(300))

@@ -8,6 +8,8 @@ import vaca
 from vaca.errors import VacaError
 from vaca.trust.cross_check import check_effect, cross_check
 
+pytestmark = pytest.mark.usefixtures("without_trees")
+
 GRAPH = vaca.CausalGraph.from_parents({"a": [], "b": [], "t": ["a"], "y": ["a", "b", "t"]})
 
 

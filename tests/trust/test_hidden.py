@@ -9,6 +9,8 @@ from vaca.errors import VacaError
 from vaca.model.answers import Effect
 from vaca.trust.hidden import robustness_value
 
+pytestmark = pytest.mark.usefixtures("without_trees")
+
 GRAPH = vaca.CausalGraph.from_parents({"age": [], "job": [], "t": ["age", "job"],
                                        "y": ["age", "job", "t"]})  # fmt: skip
 

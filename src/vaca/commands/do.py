@@ -6,15 +6,7 @@ from typing import Annotated
 
 import typer
 
-from vaca.commands.options import (
-    AlsoOutOption,
-    DoOption,
-    FixedSeedOption,
-    ForceOption,
-    ModelArgument,
-    PlotOption,
-    RowsOption,
-)
+from vaca.commands import options
 from vaca.commands.reading import columns_of, load_model, parse_do
 from vaca.commands.terminal import say, show_table
 from vaca.commands.writing import check_out, check_plot, draw, write_table
@@ -23,19 +15,19 @@ from vaca.table.progress import progress_bar
 
 
 def do(
-    model: ModelArgument,
-    do: DoOption = None,
-    n: RowsOption = 10_000,
+    model: options.ModelArgument,
+    do: options.DoOption = None,
+    n: options.RowsOption = 10_000,
     on: Annotated[
         list[str] | None,
         typer.Option(
             metavar="COLUMN", help="Show this column; may be repeated.", show_default="what changes"
         ),
     ] = None,
-    seed: FixedSeedOption = 0,
-    out: AlsoOutOption = None,
-    force: ForceOption = False,
-    plot: PlotOption = None,
+    seed: options.FixedSeedOption = 0,
+    out: options.AlsoOutOption = None,
+    force: options.ForceOption = False,
+    plot: options.PlotOption = None,
 ) -> None:
     """Show what an intervention does to the population.
 
