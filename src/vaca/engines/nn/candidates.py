@@ -111,7 +111,7 @@ class Candidates(nn.Module):
             each = -stack.log_prob(values, features).double()  # type: ignore[operator]
             each = each if weights is None else weights[:, None] * each
             nll = each.mean(0).to(self.score.dtype)
-            better = [j for j in range(len(nll)) if nll[j] < self.score[k, j]]
+            better = (nll < self.score[k]).nonzero().flatten().tolist()
             best.copy_columns(stack, better)  # type: ignore[operator]
             self.score[k, better] = nll[better]
         return float(self.score.sum())
