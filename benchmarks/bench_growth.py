@@ -2,15 +2,23 @@
 
 Ratios are taken in one run, in CPU seconds of one thread. Three parents for each column. The limit
 of CausalFlow's step is the matrix products of its networks, forwards and backwards, as batched
-products of the same shapes. The peer for rows is dowhy.gcm (quality GOOD), in a Python of its own.
+products of the same shapes. Peers are dowhy.gcm (quality GOOD) and causalflows, each in a Python of
+its own.
 
-Bars: exponents in columns of at most 1.1 for CausalFlow, VACA and the default engine; a step of
-CausalFlow within 4 times its limit; 1,500 counterfactual rows a second at 1000 columns with one
-cause set; the default engine's fit within 1.5 times dowhy's, its counterfactuals as quick.
+    python benchmarks/bench_growth.py [PART ...] [--dowhy PYTHON] [--causalflows PYTHON]
 
-    python benchmarks/bench_growth.py [--dowhy PYTHON] [--parts nodes edges rows draws]
+Parts that are not asked for keep their last figures. Without a name all are run for which there is
+a Python. Those marked * are wall times or rows per second, and need a machine that does nothing
+else:
 
-Parts that are not asked for keep their last figures.
+    flow*, vaca*, default    a step (or fit) and counterfactuals, 10 to 1000 columns
+    edges, draws, graph      a step by arrows; counterfactuals by draws; facts of a complete graph
+    rows, peer-flow          beside dowhy; beside causalflows
+    loan*                    CausalFlow's counterfactuals on loan
+    long                     the default's fit to 5 and 50 million rows of Parquet
+    parquet                  CausalFlow's fit to 20 million rows, of Parquet and in memory
+    workers-fit*, workers-rows*    two processes against one
+    wide*                    the default's fit of 1000 columns and 5,000 rows on two processes
 """
 
 from __future__ import annotations
@@ -18,290 +26,215 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
 import subprocess
 import sys
-import tempfile
-import time
 import warnings
 from collections.abc import Callable, Iterator
-from pathlib import Path
+from datetime import datetime, timezone
 from typing import Any
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
-import pandas as pd
 
-import vaca
+import growth_parts as parts
 from _record import RESULTS, finish, record
 
-NODES = {"flow": (10, 30, 100, 300, 1000), "vaca": (10, 30, 100, 300, 1000),
-         "default": (10, 30, 100)}  # fmt: skip
-PARENTS = (1, 3, 10)
-ROWS = (5_000, 50_000, 500_000)
-DRAWS = (1, 10, 100, 1000)
-BATCH = 500
-PARTS = ("nodes", "edges", "rows", "draws")
-
-DOWHY = """
-import sys, time, json, warnings; warnings.simplefilter("ignore")
-import networkx as nx, numpy as np, pandas as pd
-from dowhy import gcm
-gcm.config.disable_progress_bars()
-gcm.config.set_default_n_jobs(1)  # all CPU time is in this process
-values, edges, many = np.load(sys.argv[1]), json.loads(sys.argv[2]), int(sys.argv[3])
-frame = pd.DataFrame(values, columns=[f"x{k}" for k in range(values.shape[1])])
-model = gcm.InvertibleStructuralCausalModel(nx.DiGraph(edges))
-start = time.process_time()
-gcm.auto.assign_causal_mechanisms(model, frame, quality=gcm.auto.AssignmentQuality.GOOD)
-gcm.fit(model, frame)
-fit = time.process_time() - start
-rows = frame.sample(many, replace=True, random_state=0).reset_index(drop=True)
-start = time.process_time()
-gcm.counterfactual_samples(model, {"x0": lambda x: 1.0}, observed_data=rows)
-print(json.dumps([fit, many / (time.process_time() - start)]))
-"""
-
-
-def graph_of(nodes: int, parents: int = 3, seed: int = 0) -> vaca.CausalGraph:
-    rng = np.random.default_rng(seed)
-    edges = [
-        (f"x{i}", f"x{j}")
-        for j in range(1, nodes)
-        for i in sorted(rng.choice(j, min(j, parents), replace=False))
-    ]
-    return vaca.CausalGraph.from_edges(edges)
-
-
-def rows_of(graph: vaca.CausalGraph, n: int, seed: int = 1) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    found: dict[str, np.ndarray] = {}
-    for node in graph.order:
-        above = sum((found[p] for p in graph.parents(node)), np.zeros(n))
-        found[node] = 0.5 * above + rng.normal(size=n)
-    return pd.DataFrame(found)
-
-
-def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
-    start = time.process_time()
-    result = work()
-    return time.process_time() - start, result
-
-
-def step(family: Any, graph: vaca.CausalGraph, frame: pd.DataFrame, more: int) -> tuple[float, Any]:
-    """CPU seconds of a training step: a longer fit less a shorter one; and the longer one."""
-    settings: dict[str, Any] = {"polish_steps": 0} if family is vaca.CausalFlow else {}
-
-    def fit(steps: int) -> Any:
-        return family(graph, steps=steps, patience=None, **settings).fit(frame, progress=False)
-
-    fit(1)
-    short, _ = cpu(lambda: fit(2))
-    long, model = cpu(lambda: fit(2 + more))
-    return (long - short) / more, model
-
-
-def products(nodes: int) -> float:
-    """CPU seconds of the products in a step of CausalFlow, forwards and backwards, both stacks."""
-    import torch
-
-    def once() -> None:
-        for last in (2, 37):
-            for i, o in ((3, 48), (48, 48), (48, last)):
-                h, w = torch.randn(nodes, BATCH, i), torch.randn(nodes, i, o)
-                start = time.process_time()
-                out = torch.bmm(h, w)
-                torch.bmm(out, w.transpose(1, 2))
-                torch.bmm(h.transpose(1, 2), out)
-                spent[0] += time.process_time() - start
-
-    best = np.inf
-    for _ in range(3):
-        spent = [0.0]
-        once()
-        best = min(best, spent[0])
-    return best
-
-
-def queries(model: Any, frame: pd.DataFrame) -> float:
-    model.counterfactual(frame[:100], {"x0": 0.5})
-    took, _ = cpu(lambda: model.counterfactual(frame, {"x0": 0.5}))
-    return len(frame) / took
-
-
-def child_nodes(engine: str) -> None:
-    """One engine at growing numbers of columns; a line of JSON for each."""
-    family = {"flow": vaca.CausalFlow, "vaca": vaca.VACA, "default": vaca.Composite}[engine]
-    for nodes in NODES[engine]:
-        graph = graph_of(nodes)
-        frame = rows_of(graph, round(BATCH / 0.85))
-        if engine == "default":
-            took, model = cpu(lambda g=graph, f=frame: vaca.Composite(g).fit(f, progress=False))
-        else:
-            took, model = step(family, graph, frame, max(3, 100 // nodes))
-        found = {"engine": engine, "nodes": nodes, "seconds": took}
-        if engine == "flow":
-            found["limit"] = products(nodes)
-        found["queries"] = queries(model, rows_of(graph, 4096, seed=2))
-        found["peak"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(json.dumps(found), flush=True)
-
-
-def child_edges() -> None:
-    for parents in PARENTS:
-        graph = graph_of(100, parents)
-        took, _ = step(vaca.CausalFlow, graph, rows_of(graph, round(BATCH / 0.85)), 4)
-        print(json.dumps({"edges": len(graph.edges), "seconds": took}), flush=True)
-
-
-def child_rows(dowhy: str | None) -> None:
-    graph = graph_of(5)
-    for n in ROWS:
-        frame = rows_of(graph, n)
-        fit, model = cpu(lambda f=frame: vaca.Composite(graph).fit(f, progress=False))
-        many = rows_of(graph, 100_000, seed=2)
-        found = {"rows": n, "seconds": fit, "queries": queries(model, many)}
-        if dowhy is not None:
-            with tempfile.TemporaryDirectory() as folder:
-                path = Path(folder) / "rows.npy"
-                np.save(path, frame[[f"x{k}" for k in range(5)]].to_numpy())
-                edges = json.dumps([list(edge) for edge in graph.edges])
-                done = subprocess.run(
-                    [dowhy, "-c", DOWHY, str(path), edges, "100000"],
-                    stdout=subprocess.PIPE, text=True, check=True,
-                    env={k: v for k, v in os.environ.items() if k != "PYTHONPATH"},
-                )  # fmt: skip
-            found["peer"], found["peer_queries"] = json.loads(done.stdout.splitlines()[-1])
-        print(json.dumps(found), flush=True)
-
-
-def child_draws() -> None:
-    graph = graph_of(10)
-    model = vaca.Composite(graph).fit(rows_of(graph, 1000), progress=False)
-    rows = rows_of(graph, 200, seed=2)
-    for draws in DRAWS:
-        took, _ = cpu(lambda d=draws: model.counterfactual(rows, {"x0": 0.5}, draws=d, seed=0))
-        print(json.dumps({"draws": draws, "seconds": took}), flush=True)
-
-
-def ask(*arguments: str) -> Iterator[dict[str, Any]]:
-    """What a child prints, line by line."""
-    with subprocess.Popen(
-        [sys.executable, __file__, "--child", *arguments], stdout=subprocess.PIPE, text=True
-    ) as child:
-        assert child.stdout is not None
-        for line in child.stdout:
-            print(line, end="", file=sys.stderr, flush=True)
-            yield json.loads(line)
-
-
-def exponent(sizes: list[float], seconds: list[float]) -> float:
-    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+#: Name -> how it is measured, once for each of these arguments; a Python is filled in by its name.
+PARTS: dict[str, tuple[Callable[..., Iterator[dict]], tuple[str, ...]]] = {
+    "flow": (lambda: parts.nodes_of("flow"), ("",)),
+    "vaca": (lambda: parts.nodes_of("vaca"), ("",)),
+    "default": (lambda: parts.nodes_of("default"), ("",)),
+    "edges": (parts.edges, ("",)),
+    "draws": (parts.draws, ("",)),
+    "loan": (parts.loan, ("",)),
+    "peer-flow": (parts.peer_flow, ("causalflows",)),
+    "rows": (parts.rows, ("dowhy",)),
+    "long": (parts.long, ("",)),
+    "parquet": (parts.parquet, ("folder", "memory")),
+    "graph": (parts.graph, ("",)),
+    "workers-fit": (parts.workers_fit, ("",)),
+    "workers-rows": (parts.workers_rows, ("",)),
+    "wide": (parts.wide, ("",)),
+}
+PEERS = ("dowhy", "causalflows")
 
 
 def row(what: str, value: float, against: str = "", bar: str = "", ok: bool = True) -> dict:
     return {"what": what, "value": float(f"{value:.4g}"), "against": against, "bar": bar, "ok": ok}
 
 
+def most(what: str, value: float, bar: float, against: str = "") -> dict:
+    return row(what, value, against, f"<= {bar:g}", value <= bar)
+
+
+def least(what: str, value: float, bar: float, against: str = "") -> dict:
+    return row(what, value, against, f">= {bar:,g}", value >= bar)
+
+
+def exponent(points: list[dict], size: str) -> float:
+    sizes, seconds = ([p[k] for p in points] for k in (size, "seconds"))
+    return float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
+
+
+# ---------------------------------------------------------------------- lines of the table
+
+
 def of_nodes(points: list[dict]) -> list[dict]:
-    table = []
-    for engine in dict.fromkeys(f["engine"] for f in points):
-        found = [f for f in points if f["engine"] == engine]
-        large = [f for f in found if f["nodes"] >= 30]
-        if len(large) > 1:
-            slope = exponent([f["nodes"] for f in large], [f["seconds"] for f in large])
-            what = "fit" if engine == "default" else "step"
-            span = f"{large[0]['nodes']} to {large[-1]['nodes']} columns"
-            name = f"{engine}: exponent of a {what}, {span}"
-            table.append(row(name, slope, "", "<= 1.1", slope <= 1.1))
-        for f in found:
-            if "limit" in f and f["nodes"] in (10, 100, 1000):
-                ratio, name = f["seconds"] / f["limit"], "flow: step / batched products"
-                against = f"{1000 * f['seconds']:.0f} ms against {1000 * f['limit']:.1f} ms"
-                table.append(
-                    row(f"{name}, {f['nodes']} columns", ratio, against, "<= 4", ratio <= 4)
-                )
-            if f["nodes"] == 1000:
-                name, speed = f"{engine}: counterfactual rows/s, 1000 columns", f["queries"]
-                table.append(row(name, speed, "", ">= 1,500", speed >= 1500))
-                table.append(row(f"{engine}: peak memory at 1000 columns, GiB", f["peak"]))
+    engine = points[0]["engine"]
+    large = [p for p in points if p["nodes"] >= 30]
+    what = "fit" if engine == "default" else "step"
+    span = f"{large[0]['nodes']} to {large[-1]['nodes']} columns"
+    table = [most(f"{engine}: exponent of a {what}, {span}", exponent(large, "nodes"), 1.1)]
+    for p in points:
+        if "limit" in p and p["nodes"] in (10, 100, 1000):
+            against = f"{1000 * p['seconds']:.0f} ms against {1000 * p['limit']:.1f} ms"
+            name = f"{engine}: step / batched products, {p['nodes']} columns"
+            table.append(most(name, p["seconds"] / p["limit"], 4, against))
+        if p["nodes"] == 1000:
+            name = f"{engine}: counterfactual rows/s, 1000 columns"
+            table.append(least(name, p["queries"], 1500))
+            table.append(row(f"{engine}: peak memory at 1000 columns, GiB", p["peak"]))
     return table
 
 
 def of_edges(points: list[dict]) -> list[dict]:
-    slope = exponent([f["edges"] for f in points], [f["seconds"] for f in points])
-    return [row("flow: exponent of a step in arrows, 100 columns", slope)]
+    return [row("flow: exponent of a step in arrows, 100 columns", exponent(points, "edges"))]
+
+
+def of_draws(points: list[dict]) -> list[dict]:
+    slope = exponent([p for p in points if p["draws"] >= 10], "draws")
+    return [most("default: exponent of counterfactuals in draws, 10 to 1000", slope, 1.1)]
+
+
+def of_loan(points: list[dict]) -> list[dict]:
+    return [least("flow: counterfactual rows/s on loan", points[0]["queries"], 300_000)]
+
+
+def of_peer_flow(points: list[dict]) -> list[dict]:
+    return [
+        row(
+            f"causalflows: step, {p['nodes']} columns, ms",
+            1000 * p["seconds"],
+            f"its counterfactuals: {p['queries']:,.0f} rows/s",
+        )
+        for p in points
+    ]
 
 
 def of_rows(points: list[dict]) -> list[dict]:
     table = []
-    for f in points:
-        if "peer" in f:
-            ratio, speed = f["seconds"] / f["peer"], f["queries"] / f["peer_queries"]
-            against = f"{f['seconds']:.2f} s against {f['peer']:.2f} s"
-            name = f"default: fit / dowhy GOOD, {f['rows']:,} rows"
-            table.append(row(name, ratio, against, "<= 1.5", ratio <= 1.5))
-            against = f"{f['queries']:,.0f} against {f['peer_queries']:,.0f} rows/s"
-            name = f"default: counterfactuals / dowhy, fitted to {f['rows']:,}"
-            table.append(row(name, speed, against, ">= 1", speed >= 1))
-        else:
-            table.append(row(f"default: fit of {f['rows']:,} rows, CPU s", f["seconds"]))
+    for p in points:
+        against = f"{p['seconds']:.2f} s against {p['peer']:.2f} s"
+        name = f"default: fit / dowhy GOOD, {p['rows']:,} rows"
+        table.append(most(name, p["seconds"] / p["peer"], 1.5, against))
+        against = f"{p['queries']:,.0f} against {p['peer_queries']:,.0f} rows/s"
+        name = f"default: counterfactuals / dowhy, fitted to {p['rows']:,}"
+        table.append(least(name, p["queries"] / p["peer_queries"], 1, against))
     return table
 
 
-def of_draws(points: list[dict]) -> list[dict]:
-    found = [f for f in points if f["draws"] >= 10]
-    slope = exponent([f["draws"] for f in found], [f["seconds"] for f in found])
-    name = "default: exponent of counterfactuals in draws, 10 to 1000"
-    return [row(name, slope, "", "<= 1.1", slope <= 1.1)]
+def of_long(points: list[dict]) -> list[dict]:
+    return [
+        row(
+            f"default: fit to {p['rows']:,} rows of Parquet, CPU s",
+            p["seconds"],
+            f"{p['peak']:.2f} GiB at most, the making of the files included",
+        )
+        for p in points
+    ]
 
 
-TABLES = {"nodes": of_nodes, "edges": of_edges, "rows": of_rows, "draws": of_draws}
+def of_parquet(points: list[dict]) -> list[dict]:
+    folder, memory = (next(p for p in points if p["how"] == how) for how in ("folder", "memory"))
+    against = f"{folder['seconds']:.1f} s against {memory['seconds']:.1f} s of CPU"
+    what = f"flow: fit to {folder['rows']:,} rows, Parquet"
+    return [
+        most(f"{what} / in memory", folder["seconds"] / memory["seconds"], 1.3, against),
+        most(f"{what}: peak memory, GiB", folder["peak"], 2, f"in memory {memory['peak']:.2f}"),
+    ]
 
 
-def measure(part: str, engines: list[str], dowhy: str | None, before: list[dict]) -> list[dict]:
-    if part == "nodes":
-        kept = [f for f in before if f["engine"] not in engines]
-        return kept + [f for engine in engines for f in ask("nodes", engine)]
-    return list(ask(part, *([dowhy] if part == "rows" and dowhy else [])))
+def of_graph(points: list[dict]) -> list[dict]:
+    return [most("all facts of a complete graph of 500 nodes, CPU s", points[0]["seconds"], 2)]
+
+
+def of_workers(points: list[dict]) -> list[dict]:
+    one, two = (p["seconds"] for p in points)
+    rows = f"counterfactuals of {points[0].get('rows', 0):,} rows"
+    what = rows if "rows" in points[0] else "default's fit of 100 columns"
+    return [least(f"two processes: {what}, times as fast", one / two, 1.7, f"{one:.1f} s with one")]
+
+
+def of_wide(points: list[dict]) -> list[dict]:
+    name = "default: fit of 1000 columns and 5,000 rows on two processes, minutes"
+    return [most(name, points[0]["minutes"], 20)]
+
+
+TABLES: dict[str, Callable[[list[dict]], list[dict]]] = {
+    "flow": of_nodes, "vaca": of_nodes, "default": of_nodes, "edges": of_edges, "draws": of_draws,
+    "loan": of_loan, "peer-flow": of_peer_flow, "rows": of_rows, "long": of_long,
+    "parquet": of_parquet, "graph": of_graph, "workers-fit": of_workers,
+    "workers-rows": of_workers, "wide": of_wide,
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------------- running them
+
+
+def ask(part: str, argument: str) -> Iterator[dict[str, Any]]:
+    """What a process of its own prints for a part, line by line."""
+    command = [sys.executable, __file__, part, "--child", argument]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        assert child.stdout is not None
+        for line in child.stdout:
+            print(line, end="", file=sys.stderr, flush=True)
+            yield json.loads(line)
+    if child.returncode:
+        raise SystemExit(f"the part {part} failed")
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--dowhy", help="a Python that has dowhy")
-    parser.add_argument("--parts", nargs="+", choices=PARTS, default=PARTS)
-    parser.add_argument("--engines", nargs="+", choices=list(NODES), default=list(NODES))
-    parser.add_argument("--child", nargs="+")
+    parser = argparse.ArgumentParser(description="How cost grows.")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(PARTS))
+    for name in PEERS:
+        parser.add_argument(f"--{name}", metavar="PYTHON", help=f"a Python that has {name}")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.child:
+    for name in given.parts:
+        if name not in PARTS:
+            parser.error(f"no part {name!r}; there are {', '.join(PARTS)}")
+    if given.child is not None:
         warnings.simplefilter("ignore")
         import torch
 
         torch.set_num_threads(1)
-        part, *rest = given.child
-        work: dict[str, Callable[..., None]] = {
-            "nodes": child_nodes,
-            "edges": child_edges,
-            "draws": child_draws,
-            "rows": lambda *a: child_rows(*(a or (None,))),
-        }
-        work[part](*rest)
+        for found in PARTS[given.parts[0]][0](*([given.child] if given.child else [])):
+            print(json.dumps(found), flush=True)
         return
     path = RESULTS / "growth.json"
-    points = json.loads(path.read_text(encoding="utf-8"))["points"] if path.exists() else {}
+    stored = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    points, measured = stored.get("points", {}), stored.get("measured", {})
     reached = True
-    for part in given.parts:
-        points[part] = measure(part, given.engines, given.dowhy, points.get(part, []))
-        table = [r for name in PARTS if name in points for r in TABLES[name](points[name])]
-        load = os.getloadavg()[0]
-        reached = record(
-            "growth",
-            "Growth: time and memory against columns, arrows, rows and draws",
-            table,
-            f"CPU seconds of one thread; the load of the machine was {load:.0f}.",
-        )
-        content = json.loads(path.read_text(encoding="utf-8")) | {"points": points}
+    for name in given.parts or PARTS:
+        arguments = [getattr(given, a) if a in PEERS else a for a in PARTS[name][1]]
+        if None in arguments:
+            if given.parts:
+                parser.error(f"the part {name!r} needs --{PARTS[name][1][0]} PYTHON")
+            continue
+        before = os.getloadavg()[0]
+        points[name] = [found for argument in arguments for found in ask(name, argument)]
+        measured[name] = {
+            "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
+            "load": round(before, 1),  # of other work, when it began
+        }
+        table = [line for n in PARTS if n in points for line in TABLES[n](points[n])]
+        loads = ", ".join(f"{n} {measured[n]['load']:.0f}" for n in PARTS if n in measured)
+        title = "Growth: time and memory against columns, arrows, rows and draws"
+        note = f"CPU seconds of one thread. The load of the machine before each part: {loads}."
+        reached = record("growth", title, table, note)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        content |= {"points": points, "measured": measured}
         path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
     finish(reached)
 

@@ -14,6 +14,8 @@ import re
 from pathlib import Path
 
 from vaca.reproduction import results_page as experiments_page
+from vaca.reproduction.figures import Picture
+from vaca.reproduction.result_charts import growth
 from vaca.reproduction.run import Store
 
 ROOT = Path(__file__).parents[1]
@@ -28,6 +30,11 @@ def tables(folder: Path) -> list[str]:
     return [path.read_text(encoding="utf-8").strip() for path in sorted(folder.glob("*.md"))]
 
 
+def cost_picture() -> Picture | None:
+    path = SPEED / "growth.json"
+    return growth(json.loads(path.read_text(encoding="utf-8"))["points"]) if path.exists() else None
+
+
 def page() -> str:
     parts = ["# Results", "Written by `make results-page` from the results that are stored."]
     accuracy = experiments_page.accuracy(RUNS).strip()
@@ -35,7 +42,11 @@ def page() -> str:
         parts.append(accuracy)
     found = tables(SPEED)
     if found:
-        parts += ["## Speed and memory", *found]
+        parts += ["## Speed and memory"]
+        picture = cost_picture()
+        if picture is not None:
+            parts.append(experiments_page.shown_picture(picture))
+        parts += found
     return "\n\n".join(parts) + "\n"
 
 
@@ -64,6 +75,8 @@ def main() -> None:
     paper = ROOT / "docs" / "paper.md"
     filled, pictures = experiments_page.paper_page(paper.read_text(encoding="utf-8"), RUNS)
     paper.write_text(filled, encoding="utf-8")
+    cost = cost_picture()
+    pictures += [cost] if cost is not None else []
     for picture in (*experiments_page.pictures(RUNS), *pictures):
         images.mkdir(parents=True, exist_ok=True)
         (images / f"{picture.name}.png").write_bytes(picture.png())

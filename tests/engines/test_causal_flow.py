@@ -293,3 +293,16 @@ def test_normal_between_stays_between_far_in_the_tails():
     z = normal_between(low, high, np.random.default_rng(0))
     assert np.isfinite(z).all()
     assert (z[[0, 2, 4]] >= low[[0, 2, 4]]).all() and (z[[0, 2, 4]] <= high[[0, 2, 4]]).all()
+
+
+def test_single_precision_does_not_show(monkeypatch) -> None:
+    scm = vaca.scms.load("loan")
+    model = vaca.CausalFlow(scm.graph, steps=60).fit(scm.sample(500, seed=0))
+    rows = scm.sample(2000, seed=1)
+    told = model.counterfactual(rows, {"gender": 1})
+    monkeypatch.setattr("vaca.engines.nn.asking.PRECISION", torch.float64)
+    model._flows.eval()  # forgets the weights in single precision
+    whole = model.counterfactual(rows, {"gender": 1})
+    off = ((told - whole).abs() / rows.std()).to_numpy()
+    assert 0 < off.max() < 1e-5
+    assert np.quantile(off, 0.999) < 1e-6

@@ -244,3 +244,21 @@ def test_a_shift_sees_what_the_interventions_above_it_did() -> None:
     np.testing.assert_allclose(both, second)
     apart = scm.counterfactual(rows, {"gender": 1, "age": vaca.Shift(5)})
     np.testing.assert_allclose(apart, scm.counterfactual(rows, {"gender": 1, "age": older}))
+
+
+def test_an_answer_is_nobody_elses_memory() -> None:
+    scm = vaca.scms.load("triangle-lin")
+    rows = scm.sample(5, seed=0)
+    kept, values = rows.copy(), np.arange(5.0)
+
+    def policy(frame):
+        frame.iloc[:] = 7.0
+        return np.zeros(len(frame))
+
+    for do in ({"x2": values}, {"x2": policy}, {"x2": vaca.Shift(1.0)}, {}):
+        answer = scm.counterfactual(rows, do)
+        answer.iloc[:] = 9.0
+        pd.testing.assert_frame_equal(rows, kept)
+    drawn = scm.sample(5, {"x2": values}, seed=0)
+    drawn.iloc[:] = 9.0
+    assert values.tolist() == [0.0, 1.0, 2.0, 3.0, 4.0]

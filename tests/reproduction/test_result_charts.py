@@ -1,7 +1,7 @@
 """The charts of the results page draw what was scored, and their words count it."""
 
 from vaca.reproduction.comparison import Comparison
-from vaca.reproduction.result_charts import chart, glance
+from vaca.reproduction.result_charts import chart, glance, growth
 
 
 def cell(scm, model, mean, published, metric="int_mmd"):
@@ -29,3 +29,16 @@ def test_a_line_for_each_true_model_and_a_count_for_each_engine():
 def test_only_what_was_scored_is_drawn():
     assert [picture.name for picture in glance(CELLS)] == ["results-int-mmd"]
     assert glance([]) == []
+
+
+def test_growth_tells_the_power_with_which_time_grows():
+    points = [
+        {"nodes": n, "seconds": 2e-3 * n**1.5, "queries": 1e6 / n, "limit": 1e-3 * n}
+        for n in (10, 30, 100, 1000)
+    ]
+    picture = growth({"flow": points, "rows": [{"rows": 5000}]})
+    assert picture is not None
+    assert "CausalFlow, a step: 1.50" in picture.caption
+    assert "1.50" in picture.alt
+    assert picture.png().startswith(b"\x89PNG")
+    assert growth({"rows": []}) is None

@@ -341,9 +341,10 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
 
     def _inputs(self, places: Sequence[int], x: Columns, n: int) -> Tensor:
         """The standardised values (k, n) of the columns at these places."""
-        rows = np.zeros((len(places), n))
+        rows, unit = np.zeros((len(places), n)), self._unit
         for row, j in zip(rows, places, strict=True):
-            row[:] = (x[self._names[j]] - self._mean[j]) / self._unit[j]
+            np.subtract(x[self._names[j]], self._mean[j], out=row)
+            row /= unit[j]
         return torch.from_numpy(rows).to(self.device)
 
     # ------------------------------------------------------------------ likelihood

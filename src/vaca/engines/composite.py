@@ -215,6 +215,28 @@ class Composite(ColumnwiseEngine):
             result[column] = self._counted(column, value)
         return result
 
+    def _left_of(self, columns: list[str], x: Columns) -> dict[str, np.ndarray]:
+        result = {}
+        for column in columns:
+            mechanism = self._mechanisms[column]
+            if isinstance(mechanism, Numeric) and mechanism.adds:
+                result[column] = mechanism.left(self._by_column(column, x), x[column])
+        return result
+
+    def _with_left(self, left: dict[str, np.ndarray], x: Columns) -> dict[str, np.ndarray]:
+        return {
+            column: self._mechanisms[column].with_left(self._by_column(column, x), values)  # type: ignore[union-attr]
+            for column, values in left.items()
+        }
+
+    def _by_column(self, column: str, x: Columns) -> np.ndarray:
+        """`_inputs` (n, features) with each feature in one piece of memory."""
+        parts: list[np.ndarray] = []
+        for parent in self._parents[column]:
+            values, levels = x[parent], len(self.schema_.levels(parent))
+            parts += [values == k for k in range(1, levels)] if levels > 2 else [values]
+        return np.array(parts, float).T
+
     def _log_levels(self, columns: list[str], x: Columns, n: int) -> dict[str, np.ndarray]:
         result = {}
         for column in columns:

@@ -140,7 +140,8 @@ class CausalModel(Primitives):
 
         So is a text that no level stands for, in rows that stay at the level of all such texts.
         """
-        rows = np.repeat(np.arange(len(frame)), len(answer) // len(frame))
+        repeats = len(answer) // len(frame)
+        rows = np.repeat(np.arange(len(frame)), repeats)
         for column, spec in self.schema_.items():
             if spec.other and self.graph.node_of(column) not in intervention.nodes:
                 texts = frame[column].astype(object).take(rows).set_axis(answer.index)
@@ -149,7 +150,8 @@ class CausalModel(Primitives):
                 answer[column] = like(shown, frame[column])
         for node in set(self.graph.nodes) - intervention.affected:
             for column in self.graph.columns(node):
-                answer[column] = frame[column].array.take(rows)
+                own = frame[column].array
+                answer[column] = own.copy() if repeats == 1 else own.take(rows)
 
     @overload
     def effect(

@@ -168,7 +168,8 @@ class Intervention:
                         f"do on {column!r}: one value per row is needed, {n} in all; got the shape "
                         f"{np.shape(part)}"
                     )
-                values = self.schema.encode_column(column, part)
+                # A copy: the answer holds these very values, and may be written into.
+                values = np.array(self.schema.encode_column(column, part))
             else:
                 value = self.schema.encode_value(column, part)
                 kind = np.int64 if self.schema[column].discrete else float

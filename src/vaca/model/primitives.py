@@ -130,15 +130,16 @@ class Primitives(abc.ABC):
         repeats = 1 if draws is None else check_count("draws", draws)
         advice = "Ask for fewer draws, or write them with `vaca counterfactual --out`"
         check_room(len(frame) * repeats, len(self.schema_), advice)
-        rows = np.repeat(np.arange(len(frame)), repeats)
         dealt = self._dealt() if deal else [self]
         seed = fresh_seed() if seed is None else seed
         abduct_rng, do_rng, *others = generators(seed, 1 + len(dealt))
         # Values that are given belong to a row and repeat with it; random ones differ by draw.
         intervention = self._parse(do).encode_rows(len(frame), frame.index)
-        intervention = intervention.rows(rows).draw_random(len(rows), do_rng)
         if draws is None:
-            return self._counterfactuals(frame, x, rows, intervention, None), intervention
+            intervention = intervention.draw_random(len(frame), do_rng)
+            return self._counterfactuals(frame, x, None, intervention, None), intervention
+        rows = np.repeat(np.arange(len(frame)), repeats)
+        intervention = intervention.rows(rows).draw_random(len(rows), do_rng)
         turn = np.tile(np.arange(repeats), len(frame)) % len(dealt)
         parts = []
         for k, (fit, rng) in enumerate(zip(dealt, [abduct_rng, *others], strict=True)):
@@ -157,25 +158,31 @@ class Primitives(abc.ABC):
         self,
         frame: pd.DataFrame,
         x: Columns,
-        rows: np.ndarray,
+        rows: np.ndarray | None,
         intervention: Intervention,
         rng: np.random.Generator | None,
     ) -> Columns:
-        """Abduction, action, prediction for the given places in a frame, by this fit alone."""
+        """Abduction, action, prediction for the given places in a frame, by this fit alone.
+
+        Without places, for every row once: rows that stay in their order need not be copied.
+        """
+        if rows is None and intervention.has_policy():
+            rows = np.arange(len(frame))  # a policy may write into what it is shown
+        n = len(frame) if rows is None else len(rows)
         # Draws of the noise of all nodes follow one another: leaving some out would change others.
         below = None if rng is not None else intervention.below
 
         def abducted(a: int, b: int) -> tuple[Noise, Columns]:
-            take = rows[a:b]
+            take = slice(a, b) if rows is None else rows[a:b]
             kept = self._filled(take_rows(x, take), rng)
             return self._abduct_frame(frame.iloc[take], kept, rng, below), kept
 
         if intervention.has_policy():
-            parts = [abducted(a, b) for a, b in chunks(len(rows))]
+            parts = [abducted(a, b) for a, b in chunks(n)]
             u, kept = join_rows([p[0] for p in parts]), join_rows([p[1] for p in parts])
-            return self._simulate(u, intervention, len(rows), kept)
+            return self._simulate(u, intervention, n, kept)
         pieces = []
-        for a, b in chunks(len(rows)):
+        for a, b in chunks(n):
             u, kept = abducted(a, b)
             pieces.append(self._simulate(u, intervention.rows(slice(a, b)), b - a, kept))
         return join_rows(pieces)

@@ -148,6 +148,8 @@ class Overlap:
         self, rows: Columns, graph: CausalGraph, do: Collection[str]
     ) -> dict[tuple[str, str], list[str]]:
         """Pairs of causes of which one is set and the other stays -> the nodes they act on."""
+        if not self.unseen:
+            return {}
         below = graph.descendants(*do)
         fixed = {column for node in do for column in graph.columns(node)}
         stays = set(rows) - {column for node in below for column in graph.columns(node)}

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
+
+import numpy as np
 
 from vaca.reproduction.comparison import TITLES, Comparison, label
 from vaca.reproduction.figures import Picture
 from vaca.show.plot import COLOURS
 
-__all__ = ["chart", "glance"]
+__all__ = ["chart", "glance", "growth"]
 
 MARKS = ("o", "s", "D", "^", "v", "P", "*")
 #: Below this a figure (x100) is zero for the eye, and a logarithm needs an end.
@@ -85,3 +87,50 @@ def chart(cells: Sequence[Comparison], metric: str) -> Picture | None:
         f"{', '.join(counts)}."
     )
     return Picture(f"results-{metric.replace('_', '-')}", said, figure, said)
+
+
+#: Engines in `benchmarks/results/growth.json`, and what of each is timed.
+GROWING = {
+    "flow": "CausalFlow, a step",
+    "vaca": "VACA, a step",
+    "default": "Composite, a whole fit",
+}
+
+
+def growth(points: Mapping[str, Sequence[Mapping[str, Any]]]) -> Picture | None:
+    """CPU time and speed of answers against the number of columns, engine by engine."""
+    from matplotlib.figure import Figure
+
+    lines = {name: points[name] for name in GROWING if points.get(name)}
+    if not lines:
+        return None
+    figure = Figure(figsize=(7.6, 3.4), layout="constrained")
+    cost, speed = figure.subplots(1, 2)
+    for k, (name, found) in enumerate(lines.items()):
+        sizes = [p["nodes"] for p in found]
+        style = {"color": COLOURS[1 + k], "marker": MARKS[k], "label": GROWING[name]}
+        cost.plot(sizes, [p["seconds"] for p in found], **style)
+        speed.plot(sizes, [p["queries"] for p in found], **style)
+        if "limit" in found[0]:
+            cost.plot(sizes, [p["limit"] for p in found], "k:", label="its matrix products alone")
+    cost.set_ylabel("CPU seconds", fontsize=9)
+    speed.set_ylabel("counterfactual rows per second", fontsize=9)
+    for ax in (cost, speed):
+        ax.set(xscale="log", yscale="log")
+        ax.set_xlabel("columns, three causes each", fontsize=9)
+        ax.spines[["top", "right"]].set_visible(False)
+    cost.legend(frameon=False, fontsize=8)
+    told = []
+    for name, found in lines.items():
+        large = [p for p in found if p["nodes"] >= 30]
+        sizes, seconds = (np.log([p[key] for p in large]) for key in ("nodes", "seconds"))
+        told.append(f"{GROWING[name]}: {np.polyfit(sizes, seconds, 1)[0]:.2f}")
+    said = (
+        "CPU time, and counterfactual rows per second, against the number of columns. From 30 "
+        f"columns on, time grows with their number to the power of: {'; '.join(told)}."
+    )
+    alt = (
+        "Two charts with logarithmic scales against the number of columns: CPU seconds rise along "
+        f"straight lines ({'; '.join(told)} as slopes), and rows answered per second fall."
+    )
+    return Picture("growth", "How cost grows", figure, said, alt)

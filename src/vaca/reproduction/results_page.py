@@ -27,7 +27,7 @@ from vaca.reproduction.result_charts import glance
 from vaca.reproduction.result_tables import Cell, Table, number, to_markdown
 from vaca.reproduction.run import Run, Store
 
-__all__ = ["accuracy", "paper_page", "pictures", "summary"]
+__all__ = ["accuracy", "paper_page", "pictures", "shown_picture", "summary"]
 
 TABLE_RESULTS = next(e for e in PAPER if e.name == "table-results")
 # Shown if their runs are stored. Pairs need no runs; the page on the paper has the others.
@@ -116,7 +116,7 @@ def paper_page(text: str, store: Store) -> tuple[str, list[Picture]]:
                 if name in SOME and item.name not in SOME[name]:
                     continue
                 found.append(item)
-                parts.append(_shown_picture(item))
+                parts.append(shown_picture(item))
             else:
                 parts.append(f"{item.caption}\n\n{to_markdown(item).rstrip()}")
         parts.append(f"Made by `vaca reproduce {name}`.")
@@ -156,7 +156,7 @@ def accuracy(store: Store) -> str:
     spoken = f"{counts[0]}" if len(counts) == 1 else f"{counts[0]} to {counts[-1]}"
     parts = [
         "## Accuracy",
-        *(_shown_picture(picture) for picture in glance(_cells(reports))),
+        *(shown_picture(picture) for picture in glance(_cells(reports))),
         HOW,
         f"{len(reports)} runs, {spoken} seeds for each cell. {MADE_BY}",
         *_tallies(reports),
@@ -178,14 +178,15 @@ def accuracy(store: Store) -> str:
         shown = experiment.show(found, Options())
         for item in shown:
             if isinstance(item, Picture):
-                parts.append(_shown_picture(item))
+                parts.append(shown_picture(item))
             else:
                 parts += [f"#### {item.title}"] if len(shown) > 1 else []
                 parts += [item.caption, _folded("The table", item)]
     return "\n\n".join(parts) + "\n"
 
 
-def _shown_picture(picture: Picture) -> str:
+def shown_picture(picture: Picture) -> str:
+    """A picture on the page, with its alternative text, and its caption below."""
     words = picture.caption or picture.title
     return f"![{picture.alt or picture.title}](images/results/{picture.name}.png)\n\n{words}"
 

@@ -310,7 +310,8 @@ def _encode_numbers(name: str, column: Column, series: pd.Series, missing: bool)
                 + ("date such as 2020-01-31 is needed" if column.dates else "number is needed")
             )
         values = converted.to_numpy(dtype=float)
-    check_finite(name, values[~gaps], series.index[~gaps])
+    known = ~gaps if gaps.any() else slice(None)
+    check_finite(name, values[known], series.index[known])
     if column.kind == "count":
         with np.errstate(invalid="ignore"):
             wrong = (values < 0) | ((values != np.rint(values)) & ~gaps)

@@ -13,21 +13,20 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from scipy.special import ndtri
 
-__all__ = ["Array", "Design", "solve", "telling_products", "too_many_pairs", "with_steps"]
+from vaca.engines.mechanisms.curves import Pieces
+from vaca.engines.mechanisms.least_squares import Sums, solve
+
+__all__ = ["Array", "Design", "telling_products", "too_many_pairs", "with_steps"]
 
 Array = np.ndarray
 #: Designs with more terms than this, or than a third of the rows, are not tried.
 MAX_TERMS = 400
-#: Strengths of the penalty on bends that are tried.
-STRENGTHS = 10.0 ** np.arange(-7.0, 2.5, 0.75)
 #: The same for numbers with many inputs: most of their terms are penalised.
 WIDE_TERMS = 1000
 #: Rounds in which products are looked for among many inputs, and how many each may add.
 PAIR_ROUNDS, PAIRS_A_ROUND = 8, 10
 #: A product of standardised inputs that varies less than this says nothing.
 RARE_PAIR = 0.02
-#: On every coefficient, against collinear columns only.
-TINY = 1e-9
 _FIELDS = ("mean", "scale", "bent", "knots", "pairs", "depth", "cuts", "power")
 #: Powers end here, in standard deviations of an input, if its values go further: straight beyond.
 POWERS_END = 5.0
@@ -126,6 +125,37 @@ class Design:
         parts += [(x[:, [int(i)]] > at).astype(float) for i, at in self.cuts]
         return np.concatenate(parts, axis=1)
 
+    def curves_of(self, beta: np.ndarray) -> dict[int, Pieces]:
+        """For every input that splines bend: their sum with these coefficients, as one curve."""
+        if self.power[0]:
+            return {}
+        self._set_shapes()
+        found, at = {}, 1 + len(self.mean)
+        for i, row, shape in zip(self.bent, self.knots, self._shapes, strict=True):
+            knots = row[np.isfinite(row)]
+            own = shape @ beta[at : at + len(knots) - 2]
+            at += len(knots) - 2
+            weights = np.append(own, -own.sum()) / (knots[-1] - knots[:-1])
+            found[int(i)] = Pieces(knots, np.append(weights, -weights.sum()))
+        return found
+
+    def combined(self, x: np.ndarray, beta: np.ndarray, curves: Mapping[int, Pieces]) -> np.ndarray:
+        """``self(x) @ beta`` (n,), without the matrix where inputs act one by one."""
+        if len(self.pairs) or self.power[0]:
+            return self(x) @ beta
+        total = np.full(len(x), beta[0])
+        for i in range(x.shape[1]):
+            z = x[:, i] - self.mean[i]
+            z /= self.scale[i]
+            np.clip(z, -1e6, 1e6, out=z)
+            if i in curves:
+                total += curves[i](z)
+            z *= beta[1 + i]
+            total += z
+        for k, (i, at) in enumerate(self.cuts):
+            total += beta[k - len(self.cuts)] * (x[:, int(i)] > at)
+        return total
+
     def penalty(self) -> np.ndarray:
         """What each term pays (terms,): nothing for lines, levels and plain products."""
         sizes = self._sizes()
@@ -160,13 +190,16 @@ class Design:
         counts = np.isfinite(self.knots).sum(1) - 2 if not power else [power - 1] * len(self.bent)
         return {int(i): int(k) for i, k in zip(self.bent, counts, strict=True)}
 
+    def _set_shapes(self) -> None:
+        if len(self._shapes) != len(self.bent):
+            self._shapes = [_shape(row[np.isfinite(row)]) for row in self.knots]
+
     def _bends(self, z: np.ndarray) -> dict[int, np.ndarray]:
         """For every bent input its terms (n, knots - 2), scaled so that a unit has curvature 1."""
         if power := int(self.power[0]):
             ends = zip(self.bent, self.knots, strict=True)
             return {int(i): _powers(z[:, i], row[:2], power) for i, row in ends}
-        if len(self._shapes) != len(self.bent):
-            self._shapes = [_shape(row[np.isfinite(row)]) for row in self.knots]
+        self._set_shapes()
         result = {}
         for i, row, shape in zip(self.bent, self.knots, self._shapes, strict=True):
             result[int(i)] = _cubes(z[:, i], row[np.isfinite(row)]) @ shape
@@ -309,71 +342,3 @@ def _shape(knots: np.ndarray) -> np.ndarray:
     curvature = second.T @ second * (at[1] - at[0])
     values, vectors = np.linalg.eigh(curvature)
     return vectors / np.sqrt(np.maximum(values, 1e-9 * values.max()))
-
-
-# ---------------------------------------------------------------------- least squares
-
-
-@dataclass
-class Sums:
-    """What least squares needs of some rows: sums that can be added and subtracted."""
-
-    gram: np.ndarray  # (terms, terms)
-    cross: np.ndarray  # (terms,)
-    square: float
-    weight: float
-
-    @classmethod
-    def of(cls, a: np.ndarray, y: np.ndarray, w: np.ndarray) -> Sums:
-        """Sums over rows of terms ``a``, targets and weights."""
-        b = a * w[:, None]
-        return cls(b.T @ a, b.T @ y, float(w @ y**2), float(w.sum()))
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.gram + other.gram,
-            self.cross + other.cross,
-            self.square + other.square,
-            self.weight + other.weight,
-        )
-
-    def __sub__(self, other: Sums) -> Sums:
-        return Sums(
-            self.gram - other.gram,
-            self.cross - other.cross,
-            self.square - other.square,
-            self.weight - other.weight,
-        )
-
-
-def solve(sums: Sums, penalty: np.ndarray, strength: float | None) -> tuple[np.ndarray, float]:
-    """Coefficients of penalised least squares, and the strength of the penalty.
-
-    Without a strength it is chosen by generalised cross-validation.
-    """
-    gram, cross = sums.gram / sums.weight, sums.cross / sums.weight
-    ridge = TINY * max(1.0, float(np.diag(gram).max())) * np.ones(len(cross))
-    ridge[0] = 0.0
-    if strength is not None or not penalty.any():
-        strength = strength or 0.0
-        return _coefficients(gram, cross, ridge + strength * penalty), strength
-    best, found = np.inf, (np.zeros(len(cross)), float(STRENGTHS[-1]))
-    n = sums.weight
-    for tried in STRENGTHS:
-        inverse = np.linalg.inv(gram + np.diag(ridge + tried * penalty))
-        beta = inverse @ cross
-        loss = sums.square / n - 2 * beta @ cross + beta @ gram @ beta
-        used = 1.3 * float(np.sum(inverse * gram))  # a little dearer than plain: fewer wiggles
-        if used < 0.9 * n:
-            score = max(loss, 1e-15) / (1.0 - used / n) ** 2
-            if score < best:
-                best, found = score, (beta, float(tried))
-    return found
-
-
-def _coefficients(gram: np.ndarray, cross: np.ndarray, ridge: np.ndarray) -> np.ndarray:
-    matrix = gram + np.diag(ridge)
-    try:
-        return np.linalg.solve(matrix, cross)
-    except np.linalg.LinAlgError:
-        return np.linalg.lstsq(matrix, cross, rcond=None)[0]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from vaca.engines.mechanisms.designs import Array, Design, Sums, solve
+from vaca.engines.mechanisms.curves import Pieces
+from vaca.engines.mechanisms.designs import Array, Design
+from vaca.engines.mechanisms.least_squares import Sums, solve
 from vaca.engines.mechanisms.noise import FLAT, WIDTHS, NoiseCurve
 from vaca.engines.mechanisms.recipe import SPREADS, Recipe
 from vaca.engines.mechanisms.scale import Scale
@@ -28,9 +30,12 @@ class Linear:
     design: Design
     beta: Array
     strength: float
+    _curves: dict[int, Pieces] | None = field(default=None, init=False, repr=False, compare=False)
 
     def __call__(self, x: Array) -> Array:
-        return self.design(x) @ self.beta
+        if self._curves is None:
+            self._curves = self.design.curves_of(self.beta)
+        return self.design.combined(x, self.beta, self._curves)
 
 
 def linear_arrays(model: Linear) -> dict[str, Array]:

@@ -105,6 +105,19 @@ class Numeric:
             y = np.maximum(np.rint(y), 0.0)
         return y
 
+    @property
+    def adds(self) -> bool:
+        """Whether what the parents leave of a value can be added to what other parents give."""
+        return self.recipe.additive and self.flow is None
+
+    def left(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """What the parents leave (n,) of values: without the way through the curve of noise."""
+        return self.scale.forward(y) - self._mean(x)
+
+    def with_left(self, x: np.ndarray, left: np.ndarray) -> np.ndarray:
+        """Values (n,) from inputs and what other parents left: the inverse of `left`."""
+        return self.scale.back(self._mean(x) + left)
+
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:
         """Noise of n rows."""
         return np.zeros(n) if self.exact else rng.standard_normal(n)

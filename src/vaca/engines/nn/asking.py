@@ -2,7 +2,9 @@
 
 Training runs all columns at once. A question is about a few of them, for many rows: their weights
 are picked once, their inputs are the columns that are their parents, and rows go through in
-portions small enough to stay in the processor's own memory from layer to layer.
+portions small enough to stay in the processor's own memory from layer to layer, the rows last and
+in one piece of memory. The networks run in single precision, in which they were trained; what is
+linear in the parents, and the maps between values and noise, are in double.
 """
 
 from __future__ import annotations
@@ -13,15 +15,16 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from vaca.engines.nn.flow_network import Mechanisms, SplineMaps
+from vaca.engines.nn.flow_network import Mechanisms
+from vaca.engines.nn.splines import ColumnSplines, RowSplines, Splines
 
 __all__ = ["Asked"]
 
 #: Rows, and columns, that go through the layers at once, on a processor; a graphics card takes all
-#: rows.
-ROWS_AT_ONCE, COLUMNS_AT_ONCE = 1024, 8
-#: Rows whose splines are made at once: many small steps, each of which costs a call.
-SPLINES_AT_ONCE = 2048
+#: rows. Of a few rows, all columns go at once.
+ROWS_AT_ONCE, COLUMNS_AT_ONCE, FEW_ROWS = 512, 16, 64
+#: In which the networks run: 99.9 % of answers are within 1e-6 sds of those in double precision.
+PRECISION = torch.float32
 
 
 class Asked:
@@ -31,7 +34,7 @@ class Asked:
     ----------
     stack : Mechanisms
     columns : sequence of int
-        Which columns are asked.
+        Which columns are asked: all numeric, or none.
 
     Attributes
     ----------
@@ -41,80 +44,106 @@ class Asked:
 
     def __init__(self, stack: Mechanisms, columns: Sequence[int]) -> None:
         self.stack, self.columns = stack, list(columns)
-        take = stack.take[self.columns]
-        used = torch.zeros(stack.starts[-1] + 1, dtype=torch.bool, device=take.device)
-        used[take.flatten()] = True
-        used = used[:-1].cpu()
-        starts = stack.starts
-        self.parents = [
-            j for j in range(len(stack.heads)) if bool(used[starts[j] : starts[j + 1]].any())
-        ]
+        take, starts = (
+            stack.take[self.columns],
+            torch.tensor(stack.starts, device=stack.take.device),
+        )
+        seen = take[take < starts[-1]].unique()
+        self.parents = (torch.searchsorted(starts, seen, right=True) - 1).unique().tolist()
         # Places among the features of the parents alone; past the last one stands a zero.
-        places = torch.zeros(starts[-1] + 1, dtype=torch.long)
+        places = torch.zeros(stack.starts[-1] + 1, dtype=torch.long)
         count = 0
         for j in self.parents:
-            width = starts[j + 1] - starts[j]
-            places[starts[j] : starts[j + 1]] = torch.arange(count, count + width)
+            width = stack.starts[j + 1] - stack.starts[j]
+            places[stack.starts[j] : stack.starts[j + 1]] = torch.arange(count, count + width)
             count += width
         places[-1] = count
-        self.take = places.to(take.device)[take]
+        self.take = places.to(take.device)[take].flatten()
+        self.shape = take.shape
+        self.plain = all(stack.heads[j].numeric for j in self.parents)
+        self.heads = [stack.heads[j] for j in self.columns]
         pick = self.columns
-        self.first = stack.w0[pick], stack.b0[pick]
-        self.rest = [(w[pick], b[pick]) for w, b in zip(stack.ws, stack.bs, strict=True)]
-        self.skip = stack.skip[pick]
+        hidden = [(stack.w0[pick], stack.b0[pick])]
+        hidden += [(w[pick], b[pick]) for w, b in zip(stack.ws, stack.bs, strict=True)]
+        self.hidden = [(_turned(w), _turned(b)) for w, b in hidden]
+        self.skip = stack.skip[pick].transpose(1, 2).double().contiguous()
+        if self.heads[0].numeric:
+            w, b, fixed = stack._last(self.columns)
+            self.fixed = None
+            if stack.fixed_shape:
+                sizes, slopes = (
+                    fixed.transpose(1, 2).double().split([2 * stack.bins, stack.bins - 1], 1)
+                )
+                self.fixed = ColumnSplines(sizes, F.pad(slopes, (0, 0, 1, 1)), stack.bound)
+            else:  # with slopes of the first and the last knot, which are fixed
+                w, b = _with_ends(w, stack.bins), _with_ends(b, stack.bins)
+            self.last = _turned(w), _turned(b)
+            steps = torch.tensor([head.step for head in self.heads], dtype=torch.float64)
+            floors = torch.tensor([head.floor for head in self.heads], dtype=torch.float64)
+            self.steps, self.floors = (v.to(take.device).unsqueeze(1) for v in (steps, floors))
+            self.counts = any(head.kind == "count" for head in self.heads)
 
     def noise(self, values: Tensor, parents: Tensor) -> tuple[Tensor, Tensor]:
         """Ends of the noise interval of values (k, n): equal for continuous columns."""
-        lows, highs = [], []
-        heads = [self.stack.heads[j] for j in self.columns]
-        for rows in self._portions(values.shape[1], SPLINES_AT_ONCE):
-            mu, s, spline = self._maps(parents[:, rows])
+        lows, highs = torch.empty_like(values), torch.empty_like(values)
+        for rows in self._portions(values.shape[1]):
+            shift, narrow, splines = self._maps(parents[:, rows], -1.0)
             x = values[:, rows]
-            low = spline.every((x - mu) * torch.exp(-s))
-            high = low
-            if any(head.kind == "count" for head in heads):
-                high = low.clone()
-                for k, head in enumerate(heads):
-                    if head.kind == "count":
-                        low[k], high[k] = self.stack._cell(x[k], head, k, mu, s, spline)
-            lows.append(low)
-            highs.append(high)
-        return torch.cat(lows, 1), torch.cat(highs, 1)
+            if not self.counts:
+                lows[:, rows] = splines((x - shift) * narrow)
+                continue
+            low = splines((x - 0.5 * self.steps - shift) * narrow)
+            lowest = (self.steps > 0) & (x <= self.floors + 0.25 * self.steps)
+            lows[:, rows] = torch.where(lowest, -torch.inf, low)
+            highs[:, rows] = splines((x + 0.5 * self.steps - shift) * narrow)
+        return lows, highs if self.counts else lows
 
     def value(self, noise: Tensor, parents: Tensor) -> Tensor:
         """Values (k, n) of numeric columns from their noise (k, n)."""
-        parts = []
-        for rows in self._portions(noise.shape[1], SPLINES_AT_ONCE):
-            mu, s, spline = self._maps(parents[:, rows])
-            parts.append(spline.every.inv(noise[:, rows]) * torch.exp(s) + mu)
-        return torch.cat(parts, 1)
+        result = torch.empty_like(noise)
+        for rows in self._portions(noise.shape[1]):
+            shift, wide, splines = self._maps(parents[:, rows], 1.0)
+            result[:, rows] = splines.inverse(noise[:, rows]) * wide + shift
+        return result
 
     def log_levels(self, parents: Tensor) -> list[Tensor]:
         """Log-probabilities (n, levels) of each column, all of which are discrete."""
-        weights = [(self.stack.level_w[str(j)], self.stack.level_b[str(j)]) for j in self.columns]
-        parts = []
-        for rows in self._portions(parents.shape[1], ROWS_AT_ONCE):
-            h = self._hidden(self._seen(parents[:, rows]))
-            parts.append(
-                [F.log_softmax(own @ w + b, -1) for own, (w, b) in zip(h, weights, strict=True)]
+        weights = [
+            (
+                self.stack.level_w[str(j)].to(PRECISION).T,
+                self.stack.level_b[str(j)].to(PRECISION)[:, None],
             )
+            for j in self.columns
+        ]
+        parts = []
+        for rows in self._portions(parents.shape[1]):
+            h = self._hidden(self._seen(parents[:, rows]))
+            scores = [torch.addmm(b, w, own) for own, (w, b) in zip(h, weights, strict=True)]
+            parts.append([F.log_softmax(score.double(), 0).T for score in scores])
         return [torch.cat(tables) for tables in zip(*parts, strict=True)]
 
-    def _portions(self, n: int, size: int) -> Iterator[slice]:
-        size = size if self.skip.device.type == "cpu" else max(1, n)
+    def _portions(self, n: int) -> Iterator[slice]:
+        few = ROWS_AT_ONCE * max(1, COLUMNS_AT_ONCE // len(self.columns))
+        size = few if self.skip.device.type == "cpu" else max(1, n)
         return (slice(a, a + size) for a in range(0, n, size))
 
-    def _maps(self, parents: Tensor) -> tuple[Tensor, Tensor, SplineMaps]:
-        """Shift, log-scale (both (k, n)) and spline of numeric columns."""
-        w, b, fixed = self.stack._last(self.columns)
+    def _maps(self, parents: Tensor, sign: float) -> tuple[Tensor, Tensor, Splines]:
+        """Shift, scale or its inverse (both (k, n)) and splines of numeric columns."""
         seen = self._seen(parents)
-        out = seen.new_empty(*seen.shape[:2], w.shape[-1])
-        for rows in self._portions(seen.shape[1], ROWS_AT_ONCE):
-            out[:, rows] = torch.baddbmm(b, self._hidden(seen[:, rows]), w)
-        return self.stack._shape(out, torch.bmm(seen, self.skip), fixed)
+        w, b = self.last
+        out = torch.baddbmm(b, w, self._hidden(seen))
+        shift = torch.bmm(self.skip, seen).squeeze(1) + out[:, 0]
+        scale = torch.exp(torch.tanh(out[:, 1].double() / 8.0).mul_(sign * 8.0))
+        if self.fixed is not None:
+            return shift, scale, self.fixed
+        last = 2 + 2 * self.stack.bins
+        return shift, scale, RowSplines(out[:, 2:last], out[:, last:], self.stack.bound)
 
     def _seen(self, parents: Tensor) -> Tensor:
-        """The features (k, n, most) of each column's parents."""
+        """The features (k, most, n) of each column's parents."""
+        zeros = parents.new_zeros(1, parents.shape[1])
+        if self.plain:
+            return torch.cat([parents, zeros])[self.take].view(*self.shape, -1)
         features = []
         for j, values in zip(self.parents, parents, strict=True):
             head = self.stack.heads[j]
@@ -122,13 +151,22 @@ class Asked:
                 features.append((values if head.numeric else 2 * values - 1)[None])
             else:
                 features.append(F.one_hot(values.long(), head.levels).T.to(values.dtype))
-        features.append(parents.new_zeros(1, parents.shape[1]))
-        return torch.cat(features)[self.take.flatten()].view(*self.take.shape, -1).transpose(1, 2)
+        return torch.cat([*features, zeros])[self.take].view(*self.shape, -1)
 
     def _hidden(self, seen: Tensor) -> Tensor:
-        """Hidden units (k, n, hidden)."""
-        w, b = self.first
-        h = F.silu(torch.baddbmm(b, seen, w), inplace=True)
-        for w, b in self.rest:
-            h = F.silu(torch.baddbmm(b, h, w), inplace=True)
+        """Hidden units (k, hidden, n)."""
+        h = seen.to(PRECISION)
+        for w, b in self.hidden:
+            h = F.silu(torch.baddbmm(b, w, h), inplace=True)
         return h
+
+
+def _turned(weights: Tensor) -> Tensor:
+    """Weights (k, in, out) as (k, out, in)."""
+    return weights.detach().transpose(1, 2).to(PRECISION).contiguous()
+
+
+def _with_ends(weights: Tensor, bins: int) -> Tensor:
+    """Weights of a last layer (k, in, 3 bins + 1) that also gives the slopes, 0, of the ends."""
+    sizes, slopes = weights[..., : 2 + 2 * bins], weights[..., 2 + 2 * bins :]
+    return torch.cat([sizes, F.pad(slopes, (1, 1))], -1)

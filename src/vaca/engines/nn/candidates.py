@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from vaca.engines.nn.asking import COLUMNS_AT_ONCE, ROWS_AT_ONCE, Asked
+from vaca.engines.nn.asking import COLUMNS_AT_ONCE, FEW_ROWS, Asked
 from vaca.engines.nn.flow_network import Head, Mechanisms
 
 __all__ = ["Candidates", "Chosen"]
@@ -38,6 +38,7 @@ class Chosen(nn.Module):
         super().__init__()
         self.stacks = nn.ModuleList(stacks)
         self.register_buffer("choice", torch.zeros(len(stacks[0].heads), dtype=torch.long))
+        self.train()
 
     @property
     def heads(self) -> tuple[Head, ...]:
@@ -53,14 +54,21 @@ class Chosen(nn.Module):
 
     def asked(self, columns: Sequence[int], rows: int) -> list[Asked]:
         """The mechanisms of these columns, by their stacks; for many rows a few columns each."""
-        choice = self.choice.tolist()
-        size = max(COLUMNS_AT_ONCE, COLUMNS_AT_ONCE * ROWS_AT_ONCE // max(1, rows))
-        parts = []
-        for number, stack in enumerate(self.stacks):
-            own = [j for j in columns if choice[j] == number]
-            for a in range(0, len(own), size):
-                parts.append(Asked(stack, own[a : a + size]))  # type: ignore[arg-type]
-        return parts
+        size = COLUMNS_AT_ONCE if rows > FEW_ROWS else len(columns)
+        key = (size, *columns)
+        if key not in self._ready:
+            choice, parts = self.choice.tolist(), []
+            for number, stack in enumerate(self.stacks):
+                own = [j for j in columns if choice[j] == number]
+                for a in range(0, len(own), size):
+                    parts.append(Asked(stack, own[a : a + size]))  # type: ignore[arg-type]
+            self._ready[key] = parts
+        return self._ready[key]
+
+    def train(self, mode: bool = True) -> Chosen:
+        """Forget what was made ready to be asked: weights may have changed."""
+        self._ready: dict[tuple[int, ...], list[Asked]] = {}
+        return super().train(mode)
 
 
 class Candidates(nn.Module):
@@ -103,7 +111,7 @@ class Candidates(nn.Module):
             each = -stack.log_prob(values, features).double()  # type: ignore[operator]
             each = each if weights is None else weights[:, None] * each
             nll = each.mean(0).to(self.score.dtype)
-            better = [j for j in range(len(nll)) if nll[j] < self.score[k, j]]
+            better = (nll < self.score[k]).nonzero().flatten().tolist()
             best.copy_columns(stack, better)  # type: ignore[operator]
             self.score[k, better] = nll[better]
         return float(self.score.sum())

@@ -272,15 +272,16 @@ class Mechanisms(nn.Module):
             x = values.T[at]
             u, slope = spline.every.call_and_ladj((x - mu) * torch.exp(-s))
             density = -0.5 * u.square() - 0.5 * math.log(2 * math.pi) + slope - s
-            for k, j in enumerate(self.numeric):
+            # Taken apart at once: the gradient of one row of many would be as large as all.
+            for k, (j, own) in enumerate(zip(self.numeric, density.unbind(0), strict=True)):
                 head = self.heads[j]
-                result[j] = density[k]
+                result[j] = own
                 if head.kind == "count":
                     low, high = self._cell(x[k], head, k, mu, s, spline)
                     result[j] = _log_between(low, high)
-        for j in every:
+        for j, own in enumerate(h.unbind(0)):
             if not self.heads[j].numeric:
-                logits = F.log_softmax(h[j] @ self.level_w[str(j)] + self.level_b[str(j)], -1)
+                logits = F.log_softmax(own @ self.level_w[str(j)] + self.level_b[str(j)], -1)
                 result[j] = logits.gather(1, values[:, j].long().unsqueeze(1)).squeeze(1)
         return torch.stack(result, 1)
 
