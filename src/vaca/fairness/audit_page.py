@@ -67,7 +67,7 @@ def render(
     return render_page(
         "audit.html",
         "fairness",
-        {"points": _points, "percent": _percent, "signed": _signed},
+        {"points": _points, "percent": _percent, "signed": _signed, "about": _about},
         title=title or f"What {s['predictor']} would have said if {words} had been different",
         style=template("page.css"),
         version=__version__,
@@ -191,6 +191,10 @@ def _node_words(graph: CausalGraph, node: str) -> str:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f}\N{NO-BREAK SPACE}%"
+
+
+def _about(count: float) -> str:
+    return f"About {count:.0f}" if round(count) else "Nobody" if count == 0 else "Fewer than one"
 
 
 def _points(value: float) -> str:

@@ -48,7 +48,7 @@ def describe(model: CausalModel, data: pd.DataFrame) -> list[dict[str, Any]]:
             low = float(numbers.min()) if column.low is None else column.low
             high = float(numbers.max()) if column.high is None else column.high
             whole = column.kind == "count" or bool(np.all(numbers == np.round(numbers)))
-            about |= {"low": low, "high": high, "whole": whole}
+            about |= {"low": low, "high": high, "whole": whole, "unit": column.unit}
             about["min"], about["max"], about["step"] = _slider(low, high, whole)
         found.append(about)
     return found

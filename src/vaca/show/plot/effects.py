@@ -56,7 +56,7 @@ def plot_effects(
     shares = all(effect.level is not None for effect in named.values())
     scale = 100.0 if shares else 1.0
     if ax is None:
-        size = (6.8, 0.5 * len(named) + 1.0)
+        size = (5.0, 0.5 * len(named) + 1.0)
         ax = Figure(figsize=size, layout="constrained").subplots()
     for i, effect in enumerate(reversed(list(named.values()))):
         low, high = (scale * end for end in effect.interval(level))
@@ -75,17 +75,17 @@ def plot_effects(
             (1.01, i),
             xycoords=("axes fraction", "data"),
             va="center",
-            fontsize=8,
+            fontsize=9,
             annotation_clip=False,
         )
     ax.axvline(0, color=GREY, lw=1, linestyle="--", zorder=0)
-    ax.set_yticks(range(len(named)), [wrap(text, 34) for text in reversed(named)], fontsize=8)
+    ax.set_yticks(range(len(named)), [wrap(text, 22) for text in reversed(named)], fontsize=9)
     ax.set_ylim(-0.6, len(named) - 0.4)
     what = f"effect on {outcomes.pop()}" if len(outcomes) == 1 else "effect"
     what += ", percentage points" if shares else ""
     sure = any(effect.covers_fit for effect in named.values())
     end = f", with its {100 * level:g} % interval" if sure else "; no interval, one fit alone"
-    ax.set_xlabel(wrap(what + end, 90), fontsize=9)
+    ax.set_xlabel(wrap(what + end, 48), fontsize=9)
     if any(effect.outside_support for effect in named.values()):
         ax.set_title("* hollow: outside the data", loc="right", fontsize=8)
     for side in ("right", "top", "left"):

@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FixedFormatter
+from matplotlib.ticker import FixedFormatter, FuncFormatter, MaxNLocator
 
 from vaca.errors import VacaError, did_you_mean, visible
 from vaca.graph.parts import check_path
@@ -165,6 +165,18 @@ def set_limits(ax: Axes, low: float, high: float, pad: float = 0.05) -> None:
     """Set the ends of the axis, with some room."""
     width = (high - low) or max(abs(low), 1.0)
     ax.set_xlim(low - pad * width, high + pad * width)
+    if 1e3 <= max(abs(low), abs(high)) < 1e9:
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+        ax.xaxis.set_major_formatter(FuncFormatter(thousands))
+
+
+def thousands(value: float, _: Any = None) -> str:
+    """The number at a tick, with separators.
+
+    >>> thousands(12000.0), thousands(-2500.5)
+    ('12,000', '−2,500.5')
+    """
+    return f"{value:,.10g}".replace("-", "−")
 
 
 def wrap(text: str, width: int) -> str:

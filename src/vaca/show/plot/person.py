@@ -77,7 +77,7 @@ def plot_person(
     ]
     if len(answers) > 1:
         low, high = (f"{100 * q:g}" for q in quantiles)
-        label = f"{low} to {high} % of {len(answers)} draws"
+        label = f"{low} to {high} % of {len(answers)} draws; of levels: their shares"
         handles.append(axes[0].plot([], [], color=COLOURS[1], lw=3, alpha=0.6, label=label)[0])
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
@@ -99,9 +99,9 @@ def _rung(
         levels = levels_of(pd.concat([pool.astype(object), answer.astype(object)]), pool)
         place = {level: i for i, level in enumerate(levels)}
         shares = shares_of(answer)
-        if len(answer) > 1:
+        if len(shares) > 1:  # one level alone is no news
             for level, share in shares.items():
-                ax.bar(place[level], 0.75 * share, 0.5, -0.4, color=COLOURS[1], alpha=0.45)
+                ax.bar(place[level], 0.75 * share, 0.12, 0, color=COLOURS[1], alpha=0.45)
         best = max(levels, key=lambda v: shares.get(v, 0.0))
         start, end = float(place[fact]), float(place[best])
         ax.set_xlim(-0.6, len(levels) - 0.4)

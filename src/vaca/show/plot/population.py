@@ -61,7 +61,8 @@ def plot_population(
     names = shared_columns(tables, columns)
     wide = 2 if len(names) > 3 else 1
     deep = -(-len(names) // wide)
-    size = (4.6 * wide + 1.2, (0.5 * len(tables) + 0.75) * deep + 0.5)
+    across = 9.2 if wide == 2 else 4.6  # one column has to be read on a phone as well
+    size = (across + (1.2 if wide == 2 else 0.0), (0.5 * len(tables) + 0.75) * deep + 0.5)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(deep, wide, squeeze=False)
     for ax, name in zip(axes.flat, names, strict=False):

@@ -25,7 +25,8 @@ from vaca.show.report.model_part import engine_words, model_part, quick_check
 from vaca.show.report.question import Answered, Question, answer, default_effects, strongest
 from vaca.show.report.trust_strip import strip
 from vaca.show.report.whatif_data import as_script, moved_person, precomputed
-from vaca.show.words import effect_sentence, number, setting_words
+from vaca.show.words import effect_sentence, number, points, setting_words
+from vaca.table.dtypes import holds_dates
 from vaca.table.files import complete
 from vaca.table.schema import as_frame
 
@@ -122,7 +123,6 @@ def _asked_part(
     schema = model.schema_
     tables = [with_levels(t, schema) for t in (asked.before, asked.after)]
     reached = [c for c in asked.moved if c not in asked.question.do]
-    words = f"{asked.base} (filled) and under {asked.label} (hatched): {_moves(asked)}"
     part: dict[str, Any] = {
         "label": asked.label,
         "base": asked.base,
@@ -136,15 +136,7 @@ def _asked_part(
             f"The causal graph under {asked.label}: the arrows into what is set are cut, and what "
             f"it reaches is shaded ({', '.join(reached) or 'nothing'}).",
         ),
-        "population": picture(
-            plot_population(
-                *tables,
-                columns=asked.moved,
-                labels=(asked.base, asked.label),
-                limits=_limits(frame, asked),
-            ),
-            f"The population {words}",
-        ),
+        "population": _populations(tables, frame, asked),
         "forest": _forest(asked.effects, "outcome") if others else "",
         "still": asked.still,
         "whatif": "",
@@ -179,10 +171,49 @@ def _asked_part(
     return part
 
 
+def _populations(tables: list[pd.DataFrame], frame: pd.DataFrame, asked: Answered) -> str:
+    """A picture for each column that moves, so that a narrow screen can put one below the other."""
+    labels = (asked.base, asked.label)
+    limits = _limits(frame, asked)
+    return "".join(
+        picture(
+            plot_population(*tables, columns=[name], labels=labels, limits=limits),
+            f"{name} {asked.base} (filled) and under {asked.label} (hatched): "
+            + (_moves(name, asked) or _apart(*(table[name] for table in tables))),
+        )
+        for name in asked.moved
+    )
+
+
+def _moves(name: str, asked: Answered) -> str:
+    """The number of the effect again: a column has one."""
+    for effect in asked.effects:
+        if effect.outcome == name:
+            way = "rises" if effect.value > 0 else "falls"
+            if effect.level is not None:
+                size = points(abs(effect.value)).lstrip("+")
+                return f"the share of {effect.level} {way} by {size} points."
+            return f"{name} {way} by {number(abs(effect.value))} on average."
+    return ""
+
+
+def _apart(before: pd.Series, after: pd.Series) -> str:
+    """How two columns differ, for those who do not see the picture."""
+    if pd.api.types.is_numeric_dtype(before.dtype):
+        return f"mean {number(float(before.mean()))} and {number(float(after.mean()))}."
+    if holds_dates(before):
+        return f"mean {before.mean():%Y-%m-%d} and {after.mean():%Y-%m-%d}."
+    shares = [s.astype(object).value_counts(normalize=True) for s in (before, after)]
+    said = dict.fromkeys([*shares[0].index, *shares[1].index])
+    parts = [f"{v} {shares[0].get(v, 0.0):.0%} and {shares[1].get(v, 0.0):.0%}" for v in said]
+    return ", ".join(parts[:8]) + ("." if len(parts) <= 8 else f", and {len(parts) - 8} more.")
+
+
 def _limits(frame: pd.DataFrame, asked: Answered) -> dict[str, tuple[float, float]]:
-    """The range of the data in each column that is a number."""
-    numbers = frame[asked.moved].select_dtypes("number")
-    return {str(c): (float(numbers[c].min()), float(numbers[c].max())) for c in numbers}
+    """The range of the data in each column that is a number, without the tail of one row in 200."""
+    numbers = frame[asked.moved].select_dtypes("number").astype(float)
+    ends = {str(c): numbers[c].quantile([0.0, 0.005, 0.995, 1.0]).tolist() for c in numbers}
+    return {c: (q[1] if q[0] < 0 else q[0], q[2]) for c, q in ends.items()}
 
 
 def _start(model: CausalModel, data: dict[str, Any], asked: Answered) -> dict[str, Any]:
@@ -206,17 +237,6 @@ def _value(value: Any) -> str:
     return number(float(value)) if isinstance(value, (int, float)) else str(value)
 
 
-def _moves(asked: Answered) -> str:
-    """The numbers of the effects again, for those who do not see the picture."""
-    parts = []
-    for effect in asked.effects[:4]:
-        way = "rises" if effect.value > 0 else "falls"
-        size = 100 * abs(effect.value) if effect.level is not None else abs(effect.value)
-        unit = " points" if effect.level is not None else ""
-        parts.append(f"{effect.outcome} {way} by {number(size)}{unit}")
-    return ", ".join(parts) + " on average."
-
-
 def _forest(effects: Sequence[Effect], by: str) -> str:
     """Effects one above the other, a picture for each outcome since units differ."""
     pictures = []
@@ -224,7 +244,8 @@ def _forest(effects: Sequence[Effect], by: str) -> str:
         group = [e for e in effects if (e.outcome, e.level) == key]
         top = max(group, key=lambda e: abs(e.value))
         words = f"Average effects on {key[0]} with their intervals, one line for each {by}; "
-        words += f"the largest is {number(top.value)}, of {_change(top)}."
+        size = f"{points(top.value)} points" if top.level is not None else number(top.value)
+        words += f"the largest is {size}, of {_change(top)}."
         pictures.append(picture(plot_effects({_change(e): e for e in group}), words))
     return "".join(f'<div class="wide">{one}</div>' for one in pictures)
 
