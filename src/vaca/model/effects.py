@@ -161,7 +161,13 @@ def differences(
     What leaves the data is told in `outside`, if it is given.
     """
     arms = []
+    asis = question.rows is not None and not question.rows.isna().any(axis=None)
     for do in (question.treatment, question.control):
+        if asis and not do:  # a row under no intervention is the row itself
+            x = model._encode(question.rows)
+            values = score(model.schema_, question.outcome, question.level, x[question.outcome])
+            arms.append(np.repeat(values, question.draws or 1))
+            continue
         if question.rows is None:
             x, intervention = model._sampled(question.n, do, question.seed)
         else:
