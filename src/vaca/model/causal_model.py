@@ -149,7 +149,8 @@ class CausalModel(Primitives):
                 answer[column] = like(shown, frame[column])
         for node in set(self.graph.nodes) - intervention.affected:
             for column in self.graph.columns(node):
-                answer[column] = frame[column].array.take(rows)
+                kept = frame[column].array.take(rows)
+                answer[column] = pd.Series(kept, index=answer.index, dtype=frame[column].dtype)
 
     @overload
     def effect(

@@ -167,6 +167,9 @@ class Schema(Mapping[str, Column]):
     def decode(self, columns: Mapping[str, np.ndarray], index: Any = None) -> pd.DataFrame:
         """A DataFrame in the user's units, dtypes, level names and column order."""
         data = {n: c.decode(columns[n]) for n, c in self._columns.items() if n in columns}
+        for name in data:
+            if self[name].dtype == "object":  # or pandas takes text for a dtype of its own
+                data[name] = pd.Series(data[name], index=index, dtype=object)
         return pd.DataFrame(data, index=index, copy=False)
 
     def decode_column(self, name: str, values: np.ndarray) -> Any:
