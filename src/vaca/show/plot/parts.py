@@ -132,6 +132,16 @@ def grid_of(series: Iterable[pd.Series], limits: tuple[float, float] | None = No
     return np.linspace(low, high, 200)
 
 
+def without_tails(numbers: np.ndarray) -> tuple[float, float]:
+    """The range that all but one value in 200 at either end keep to; from the least, if positive.
+
+    >>> without_tails(np.array([1.0, *[2.0, 3.0] * 500, 1e6]))
+    (1.0, 3.0)
+    """
+    least, low, high = (float(q) for q in np.quantile(numbers, (0.0, 0.005, 0.995)))
+    return (low if least < 0 else least), high
+
+
 def density(numbers: np.ndarray, grid: np.ndarray) -> np.ndarray | None:
     """A kernel estimate of the density on a grid; None if all values are one."""
     from scipy.stats import gaussian_kde

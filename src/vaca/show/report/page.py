@@ -21,12 +21,13 @@ from vaca.show.plot import (
     plot_population,
     with_levels,
 )
+from vaca.show.plot.parts import without_tails
 from vaca.show.report.model_part import engine_words, model_part, quick_check
 from vaca.show.report.question import Answered, Question, answer, default_effects, strongest
 from vaca.show.report.trust_strip import strip
 from vaca.show.report.whatif_data import as_script, moved_person, precomputed
 from vaca.show.words import effect_sentence, number, points, setting_words
-from vaca.table.dtypes import holds_dates
+from vaca.table.dtypes import as_numbers, holds_dates
 from vaca.table.files import complete
 from vaca.table.schema import as_frame
 
@@ -210,10 +211,9 @@ def _apart(before: pd.Series, after: pd.Series) -> str:
 
 
 def _limits(frame: pd.DataFrame, asked: Answered) -> dict[str, tuple[float, float]]:
-    """The range of the data in each column that is a number, without the tail of one row in 200."""
-    numbers = frame[asked.moved].select_dtypes("number").astype(float)
-    ends = {str(c): numbers[c].quantile([0.0, 0.005, 0.995, 1.0]).tolist() for c in numbers}
-    return {c: (q[1] if q[0] < 0 else q[0], q[2]) for c, q in ends.items()}
+    """The range of the data in each column that is a number, without its tails."""
+    numbers = frame[asked.moved].select_dtypes("number")
+    return {str(c): without_tails(as_numbers(numbers[c].dropna())) for c in numbers}
 
 
 def _start(model: CausalModel, data: dict[str, Any], asked: Answered) -> dict[str, Any]:
