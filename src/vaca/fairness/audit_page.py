@@ -12,6 +12,7 @@ from vaca.graph.dag import CausalGraph
 from vaca.show.pages import picture, template
 from vaca.show.pages import render as render_page
 from vaca.show.plot import plot_frontier, plot_gaps, plot_graph, plot_sizes, plot_waterfall
+from vaca.show.plot.parts import check_text
 from vaca.show.words import number, points
 
 _METRIC_WORDS = {
@@ -42,6 +43,7 @@ def render(
     """
     from vaca import __version__
 
+    check_text("title", title)
     s = result.settings
     words = " and ".join(s["sensitive"])
     nodes = [n for n in result.graph.nodes if set(result.graph.columns(n)) & set(s["sensitive"])]

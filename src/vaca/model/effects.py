@@ -163,7 +163,7 @@ def differences(
     arms = []
     asis = question.rows is not None and not question.rows.isna().any(axis=None)
     for do in (question.treatment, question.control):
-        if asis and not do:  # a row under no intervention is the row itself
+        if asis and isinstance(do, Mapping) and not len(do):  # the row stays as it is
             x = model._encode(question.rows)
             values = score(model.schema_, question.outcome, question.level, x[question.outcome])
             arms.append(np.repeat(values, question.draws or 1))

@@ -215,8 +215,12 @@ class Schema(Mapping[str, Column]):
     def from_dict(cls, data: Mapping[str, Mapping[str, Any]]) -> Schema:
         """The schema of a description made by `to_dict`."""
         fields = {}
+        if not isinstance(data, Mapping):
+            raise SchemaError(f"a description of a schema is a dict; got {shorten(data)}")
         for name, given in data.items():
             known = set(Column.__dataclass_fields__)
+            if not isinstance(given, Mapping):
+                raise SchemaError(f"column {name!r}: its description is a dict")
             if set(given) - known or "kind" not in given:
                 raise SchemaError(
                     f"column {name!r}: a description has kind and may have levels, low, high, "
@@ -226,7 +230,7 @@ class Schema(Mapping[str, Column]):
         return cls(fields)
 
     def __getitem__(self, name: str) -> Column:
-        if name not in self._columns:
+        if not isinstance(name, str) or name not in self._columns:
             raise SchemaError(f"unknown column {name!r}; {did_you_mean(name, self._columns)}")
         return self._columns[name]
 

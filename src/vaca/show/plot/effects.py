@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vaca.errors import VacaError
-from vaca.model.answers import do_label
+from vaca.errors import VacaError, shorten
+from vaca.model.answers import Effect, do_label
 from vaca.show.plot.parts import (
     COLOURS,
     GREY,
     LINES,
     as_written,
+    check_axes,
     wrap,
 )
 from vaca.show.words import number, span
-
-if TYPE_CHECKING:
-    from vaca.model.answers import Effect
 
 
 @as_written
@@ -45,6 +42,12 @@ def plot_effects(
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['y: do(x = 1) against do(x = 0)']
     """
+    check_axes(ax)
+    given = effects.values() if isinstance(effects, Mapping) else effects
+    if not isinstance(effects, Mapping | list | tuple) or not all(
+        isinstance(effect, Effect) for effect in given
+    ):
+        raise VacaError(f"effects are what model.effect gives; got {shorten(effects)}")
     if isinstance(effects, Mapping):
         named = {str(label): effect for label, effect in effects.items()}
     else:
@@ -118,6 +121,9 @@ def plot_history(history: pd.DataFrame, ax: Axes | None = None) -> Axes:
         `model.history_`. Columns whose name holds "loss" or "val" are drawn (all numbers, if none
         does); with a column `member`, the members of an ensemble are drawn one by one.
     """
+    check_axes(ax)
+    if not isinstance(history, pd.DataFrame):
+        raise VacaError(f"a history is a table, such as model.history_; got {shorten(history)}")
     if not len(history):
         raise VacaError("there is no history: this engine is not trained by gradient steps")
     numeric = [

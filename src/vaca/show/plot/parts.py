@@ -17,8 +17,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.ticker import FixedFormatter, FuncFormatter, MaxNLocator
 
-from vaca.errors import VacaError, did_you_mean, visible
+from vaca.errors import VacaError, did_you_mean, shorten, visible
 from vaca.graph.parts import check_path
+from vaca.model.arguments import check_count, check_names
 from vaca.table.atomic import complete
 from vaca.table.dtypes import as_numbers, holds_dates
 from vaca.table.schema import Schema, as_frame
@@ -38,6 +39,9 @@ T = TypeVar("T", Axes, Figure)
 
 def with_levels(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """The frame with discrete columns as categories, so that pictures keep the schema's order."""
+    if not isinstance(schema, Schema):
+        raise VacaError(f"a schema is needed, such as model.schema_; got {shorten(schema)}")
+    frame = as_frame(frame)
     changed = {
         name: pd.Categorical(frame[name], categories=list(column.levels), ordered=True)
         for name, column in schema.items()
@@ -48,6 +52,12 @@ def with_levels(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
 def tables_of(before: Any, after: Any, labels: tuple[str, str]) -> dict[str, pd.DataFrame]:
     """The tables by label."""
+    if (
+        not isinstance(labels, tuple | list)
+        or not all(isinstance(label, str) for label in labels)
+        or len(set(labels)) != 2
+    ):
+        raise VacaError(f"labels are two names for the two tables; got {shorten(labels)}")
     if after is None:
         if not isinstance(before, Mapping) or isinstance(before, pd.DataFrame):
             raise VacaError("give two tables, or a dict from label to table")
@@ -70,7 +80,7 @@ def chosen_columns(frame: pd.DataFrame, columns: Sequence[str] | None) -> list[s
     if columns is None:
         names = list(frame.columns)
     else:
-        names = list(columns)
+        names = check_names("columns", columns)
         for name in names:
             if name not in frame.columns:
                 raise VacaError(f"there is no column {name!r}; {did_you_mean(name, frame.columns)}")
@@ -245,8 +255,23 @@ def as_written(draw: Callable[P, T]) -> Callable[P, T]:
     return drawn
 
 
+def check_axes(ax: Any) -> None:
+    """Axes of matplotlib, or None for new ones."""
+    if ax is not None and not isinstance(ax, Axes):
+        raise VacaError(f"ax is an Axes of matplotlib; got {shorten(ax)}")
+
+
+def check_text(name: str, value: Any) -> None:
+    """A text, or None."""
+    if value is not None and not isinstance(value, str):
+        raise VacaError(f"{name} is a text; got {shorten(value)}")
+
+
 def save_picture(picture: Axes | Figure, path: str | Path, dpi: int = 150) -> Path:
     """Write a picture to a .png, .svg or .pdf file, all or nothing, and give its path."""
+    if not isinstance(picture, Axes | Figure):
+        raise VacaError(f"a picture is an Axes or a Figure; got {shorten(picture)}")
+    dpi = check_count("dpi", dpi, 10, 2_000)
     path = check_path(path)
     if path.suffix.lower() not in PICTURES:
         raise VacaError(f"{path}: unknown kind of picture; use {', '.join(PICTURES)}")

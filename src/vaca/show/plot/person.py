@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vaca.errors import VacaError
+from vaca.model.answers import check_pair
 from vaca.show.plot.parts import (
     COLOURS,
     PALE,
     as_written,
+    check_text,
     chosen_columns,
     is_discrete,
     joined,
@@ -55,8 +57,12 @@ def plot_person(
     title : str, optional
     """
     facts, answers = as_frame(factual), as_frame(counterfactual)
+    check_text("title", title)
+    quantiles = check_pair(quantiles)
+    if not len(facts) or not len(answers):
+        raise VacaError("there is no row to draw")
     row = facts.index[0] if row is None else row
-    if row not in facts.index:
+    if not isinstance(row, Hashable) or row not in facts.index:
         raise VacaError(f"there is no factual row {row!r}")
     fact = facts.loc[[row]].iloc[0]
     if "draw" in answers.index.names:
@@ -64,6 +70,9 @@ def plot_person(
     else:
         answers = answers.loc[[row]]
     names = chosen_columns(answers, columns)
+    lacking = [name for name in names if name not in facts.columns]
+    if lacking:
+        raise VacaError(f"the factual row has no column {lacking[0]!r}")
     others = None if population is None else as_frame(population)
     figure = Figure(figsize=(7.5, 0.78 * len(names) + 1.0), layout="constrained")
     axes = figure.subplots(len(names), 1, squeeze=False)[:, 0]

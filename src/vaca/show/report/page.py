@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 
 import vaca
-from vaca.errors import SupportWarning, VacaError
+from vaca.errors import SupportWarning, VacaError, shorten
 from vaca.model.answers import Effect, do_label
+from vaca.model.arguments import check_model
 from vaca.model.causal_model import CausalModel
 from vaca.show.pages import picture, render, template
 from vaca.show.plot import (
@@ -21,7 +22,7 @@ from vaca.show.plot import (
     plot_population,
     with_levels,
 )
-from vaca.show.plot.parts import without_tails
+from vaca.show.plot.parts import check_text, without_tails
 from vaca.show.report.model_part import engine_words, model_part, quick_check
 from vaca.show.report.question import Answered, Question, answer, default_effects, strongest
 from vaca.show.report.trust_strip import strip
@@ -81,12 +82,18 @@ def report_html(
     str
         HTML without any reference to another file.
     """
+    check_model("model", model)
+    check_text("title", title)
+    if question is not None and not isinstance(question, Question):
+        raise VacaError(f"a question is a vaca.report.Question; got {shorten(question)}")
     frame = as_frame(data)
     if not len(frame):
         raise VacaError("the table has no rows")
     model.schema_.encode(frame)  # or the error says which column or row does not fit
     frame = frame[list(model.schema_.columns)]
     unseen = held_out is not None
+    if unseen:
+        model.schema_.encode(as_frame(held_out))
     test = as_frame(held_out)[list(model.schema_.columns)] if unseen else frame
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SupportWarning)  # the page says it where it matters
