@@ -99,6 +99,12 @@ CASES: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
     "classifier of features_for": (
         lambda v: fairness.features_for(v, LOAN.graph, "gender"), [*NO_NAME, None],
     ),
+    "graph of features_for": (
+        lambda v: fairness.features_for("aware", v, "gender"), [*NO_NAME, None],
+    ),
+    "rng of classifier_score": (
+        lambda v: vaca.metrics.classifier_score(ROWS, ROWS, rng=v), [*NO_NAME, None, 0],
+    ),
     "learner of make_classifier": (
         lambda v: fairness.make_classifier("aware", LOAN, "gender", learner=v), [*NO_NAME, None],
     ),

@@ -249,6 +249,8 @@ def classifier_score(
     >>> classifier_score(x, x + 10.0, rng)
     1.0
     """
+    if not isinstance(rng, np.random.Generator):
+        raise VacaError("rng is a generator, such as np.random.default_rng(0)")
     a, b = sample_pair(x, y)
     size = min(len(a), len(b)) // 2 * 2
     if size < 4:
