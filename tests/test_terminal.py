@@ -97,3 +97,12 @@ def test_more_rows_than_can_be_are_refused_at_once():
     said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert said.returncode == 2 and said.stdout == ""
     assert said.stderr == "vaca: -n is at most 100,000,000,000; got 1000000000000\n"
+
+
+def test_pictures_need_no_backend_of_the_session(tmp_path):
+    command = [sys.executable, "-m", "vaca", "do", "triangle-lin", "--do", "x1=1", "-n", "50"]
+    said = subprocess.run(
+        [*command, "--plot", str(tmp_path / "a.png")],
+        capture_output=True, text=True, check=False, env={**os.environ, "MPLBACKEND": "none such"},
+    )  # fmt: skip
+    assert said.returncode == 0 and "Traceback" not in said.stderr
