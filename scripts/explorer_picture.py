@@ -28,7 +28,7 @@ def film(address: str) -> list[tuple[bytes, int]]:
     with sync_playwright() as driver:
         program = shutil.which("chromium") or shutil.which("chromium-browser")
         browser = driver.chromium.launch(executable_path=program, args=["--no-sandbox"])
-        view = browser.new_page(viewport={"width": 1000, "height": 640})
+        view = browser.new_page(viewport={"width": 1000, "height": 900})
 
         def keep(milliseconds: int) -> None:
             view.wait_for_timeout(400)
@@ -40,6 +40,7 @@ def film(address: str) -> list[tuple[bytes, int]]:
 
         view.goto(address)
         view.wait_for_selector("#rungs tr")
+        view.select_option("#outcome", "income")
         view.fill("#row", "398")
         view.wait_for_timeout(3000)
         keep(1500)

@@ -43,6 +43,7 @@ def columns() -> dict[str, pd.Series]:
         "signed zero": pd.Series(np.where(rng.random(N) < 0.5, -0.0, rng.normal(size=N))),
         "decimal": pd.Series(cents, dtype=pd.ArrowDtype(pa.decimal128(12, 2))),
         "text": pd.Series(rng.choice(["a", "b", "c"], N)),
+        "object text": pd.Series(rng.choice(["a", "b", "c"], N), dtype=object),
         "pyarrow text": pd.Series(rng.choice(["a", "b", "c"], N), dtype="string[pyarrow]"),
         "category": pd.Series(pd.Categorical(rng.choice(list("xy"), N), list("zyx"))),
         "ordered": pd.Series(pd.Categorical(rng.choice([1, 3], N), [1, 2, 3], ordered=True)),

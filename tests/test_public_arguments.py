@@ -60,7 +60,7 @@ NO_NUMBER = (*NOTHING, "3", "", None, [3], b"3", {}, (), np.nan, np.inf, 10**400
 NO_COUNT = (*NO_NUMBER, -1, 1.5, True, 10**12, np.float64(2), -(2**63), range(3))
 NO_SEED = (*NO_NUMBER, -1, 1.5, True, 2**32, np.float64(2))
 NO_NAME = (*NOTHING, 3, True, 1.5, b"a", [3], np.array([1, 2]), "no such name", ["x1", 3])
-NO_PATH = (*NOTHING, 3, True, 1.5, None, b"a", [3], {}, "\0", "a\0b")
+NO_PATH = (*NOTHING, 3, True, 1.5, None, b"a", [3], {}, "\0", "a\0b", "a\ud800")
 NO_MODEL = (*NOTHING, 3, None, "triangle-lin", [], {}, G, ROWS, vaca.AdditiveNoise)
 NO_FLAG = (*NOTHING, None, "yes", 2, [], np.array([1, 2]))
 
@@ -98,6 +98,12 @@ CASES: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
     ),
     "classifier of features_for": (
         lambda v: fairness.features_for(v, LOAN.graph, "gender"), [*NO_NAME, None],
+    ),
+    "graph of features_for": (
+        lambda v: fairness.features_for("aware", v, "gender"), [*NO_NAME, None],
+    ),
+    "rng of classifier_score": (
+        lambda v: vaca.metrics.classifier_score(ROWS, ROWS, rng=v), [*NO_NAME, None, 0],
     ),
     "learner of make_classifier": (
         lambda v: fairness.make_classifier("aware", LOAN, "gender", learner=v), [*NO_NAME, None],
@@ -137,6 +143,57 @@ CASES: dict[str, tuple[Callable[[Any], Any], tuple[Any, ...]]] = {
     ),
     "columns of Schema": (lambda v: vaca.Schema({"a": v}), [*NO_NAME, None, "binary"]),
     "parts of adult_census": (vaca.datasets.adult_census, [*NO_NAME, None]),
+    "columns of plot_population": (
+        lambda v: vaca.plot.plot_population(ROWS, ROWS, columns=v), NO_NAME,
+    ),
+    "labels of plot_population": (
+        lambda v: vaca.plot.plot_population(ROWS, ROWS, labels=v), [*NO_NAME, None, "ab", ("a",)],
+    ),
+    "limits of plot_population": (
+        lambda v: vaca.plot.plot_population(ROWS, ROWS, limits=v),
+        [*NO_NAME, {"x1": 3}, {"x1": "ab"}],
+    ),
+    "effects of plot_effects": (vaca.plot.plot_effects, [*NO_NAME, None, [], {"a": 1}]),
+    "ax of plot_graph": (lambda v: vaca.plot.plot_graph(G, ax=v), NO_NAME),
+    "graph of plot_graph": (vaca.plot.plot_graph, [*NO_NAME, None, {}]),
+    "do of plot_graph": (lambda v: vaca.plot.plot_graph(G, do=v), [*NOTHING, 3, 1.5, b"a", [3]]),
+    "history of plot_history": (vaca.plot.plot_history, [*NO_NAME, None, {}]),
+    "quantiles of plot_person": (
+        lambda v: vaca.plot.plot_person(ROWS.head(1), ROWS.head(1), quantiles=v),
+        [*NO_NUMBER, 3, True, (0.1,), (2, 3)],
+    ),
+    "row of plot_person": (
+        lambda v: vaca.plot.plot_person(ROWS.head(1), ROWS.head(1), row=v), [[], {}, "a", 99],
+    ),
+    "title of plot_person": (
+        lambda v: vaca.plot.plot_person(ROWS.head(1), ROWS.head(1), title=v), [3, b"a", [], {}],
+    ),
+    "picture of save_picture": (lambda v: vaca.plot.save_picture(v, "a.png"), [*NO_NAME, None]),
+    "dpi of save_picture": (
+        lambda v: vaca.plot.save_picture(vaca.plot.plot_graph(G), "a.png", v), NO_COUNT,
+    ),
+    "schema of with_levels": (lambda v: vaca.plot.with_levels(ROWS, v), [*NO_NAME, None, {}]),
+    "x of mmd": (
+        lambda v: vaca.metrics.mmd(v, ROWS), [*NOTHING, "a", b"a", {}, [], ["a"], 10**400],
+    ),
+    "y of mean_error": (
+        lambda v: vaca.metrics.mean_error(ROWS, v), [*NOTHING, "a", b"a", {}, [], ["a"], 10**400],
+    ),
+    "Schema.from_dict": (vaca.Schema.from_dict, [*NO_NAME, None, {"a": 1}, {"a": None}]),
+    "name of Schema.encode_value": (
+        lambda v: TRI.schema_.encode_value(v, 1.0), [*NO_NAME, None, {}, []],
+    ),
+    "model of write_report": (
+        lambda v: vaca.report.write_report(v, ROWS, "a.html"), NO_MODEL,
+    ),
+    "question of write_report": (
+        lambda v: vaca.report.write_report(TRI, ROWS, "a.html", question=v),
+        [*NOTHING, 3, "a", {"x1": 1}],
+    ),
+    "control of effect": (
+        lambda v: effect(control=v, given=ROWS.head(3)),
+        [*NOTHING, 3, "a", ROWS, np.array([1, 2]), {"no": 1}],
+    ),
     "keys of do": (lambda v: TRI.sample(2, do={v: 1.0}), [*NOTHING, 3, None, b"x1", "no", ()]),
 }  # fmt: skip
 

@@ -80,3 +80,29 @@ StructuralCausalModel.sample = sample
     assert "Unchanged, as no arrow leads there: gender, age, education, loan_amount," in plain
     assert "loan_duration." in plain
     assert max(map(len, plain)) <= 80
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "12", "-3", "abc"])
+def test_a_narrow_terminal_still_shows_the_table(columns):
+    """COLUMNS may say anything; the names of the columns are there all the same."""
+    command = [sys.executable, "-m", "vaca", "do", "triangle-lin", "--do", "x1=1", "-n", "50"]
+    said = subprocess.run(
+        command, capture_output=True, text=True, env={**os.environ, "COLUMNS": columns}, check=True
+    )
+    assert "x2" in said.stdout and "x3" in said.stdout
+
+
+def test_more_rows_than_can_be_are_refused_at_once():
+    command = [sys.executable, "-m", "vaca", "sample", "triangle-lin", "-n", str(10**12)]
+    said = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert said.returncode == 2 and said.stdout == ""
+    assert said.stderr == "vaca: -n is at most 100,000,000,000; got 1000000000000\n"
+
+
+def test_pictures_need_no_backend_of_the_session(tmp_path):
+    command = [sys.executable, "-m", "vaca", "do", "triangle-lin", "--do", "x1=1", "-n", "50"]
+    said = subprocess.run(
+        [*command, "--plot", str(tmp_path / "a.png")],
+        capture_output=True, text=True, check=False, env={**os.environ, "MPLBACKEND": "none such"},
+    )  # fmt: skip
+    assert said.returncode == 0 and "Traceback" not in said.stderr

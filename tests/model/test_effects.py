@@ -38,6 +38,16 @@ def model():
     return main
 
 
+@pytest.mark.filterwarnings("ignore::vaca.errors.SupportWarning")
+def test_against_nothing_is_against_the_rows_as_they_are(model):
+    """What nothing is done to needs no abduction: it is the row, with one draw or many."""
+    rows = _table(50, seed=9)
+    for draws in (None, 1, 3):
+        found = model.effect("y", DO, given=rows, draws=draws)
+        twins = model.counterfactual(rows, DO, seed=0)["y"].to_numpy()
+        assert found.value == pytest.approx(float(np.mean(twins - rows["y"].to_numpy())), abs=1e-9)
+
+
 def test_small_chances_of_discrete_outcomes_are_not_rounded_away():
     """Nobody's likeliest level changes, and yet one in ten changes."""
     scm = vaca.StructuralCausalModel(

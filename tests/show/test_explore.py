@@ -93,6 +93,27 @@ def test_the_code_gives_the_same_answer(live, tmp_path, monkeypatch):
     assert answer["code"]["command"] == "vaca counterfactual model loans.csv --do age+=5"
 
 
+@pytest.mark.filterwarnings("ignore::vaca.errors.SupportWarning")
+def test_the_code_of_an_effect_gives_the_number_of_the_page(tmp_path, monkeypatch):
+    """Also where a count on the way leaves the noise open: the page takes one draw for each row."""
+    table = vaca.datasets.loan_applications().data.head(200)[["sex", "age", "children", "savings"]]
+    graph = vaca.CausalGraph.from_edges([("age", "children"), ("children", "savings")], ["sex"])
+    kinds = {"children": "count"}
+    model = vaca.AdditiveNoise(graph, schema=kinds).fit(table, refits=2, progress=False)
+    page = Session(model, table, ("model", "loans.csv"))
+    answer = page.effect({"settings": {"age": {"shift": 5}}, "outcome": "savings"})
+    monkeypatch.chdir(tmp_path)
+    table.to_csv("loans.csv", index=False)
+    model.save("model")
+    *setup, last = answer["code"]["python"].splitlines()
+    names = {}
+    exec("\n".join(setup), names)
+    found = eval(last.removeprefix("print(").removesuffix(")"), names)
+    assert found.value == answer["value"]
+    assert found.interval() == (answer["low"], answer["high"])
+    assert answer["code"]["command"].endswith("--given loans.csv --draws 1")
+
+
 def test_a_group_before_and_after(live):
     men = {"gender": {"levels": [1]}, "age": {"low": -5, "high": 5}}
     question = {"settings": EDUCATION, "filter": men}

@@ -1,5 +1,8 @@
 """Tables in files: every dialect that people have, all or nothing, and streams."""
 
+import bz2
+import gzip
+import lzma
 import os
 import warnings
 
@@ -297,3 +300,19 @@ def test_a_file_keeps_odd_cells_and_names(tmp_path, ending: str, cell: str) -> N
     assert found.iloc[:, 0].tolist() == frame["name"].tolist()
     assert found.iloc[:, 1].tolist() == [1.5, 2.5, -3.0]
     assert list(found.columns) == list(frame.columns)
+
+
+@pytest.mark.parametrize(("pack", "name"), [(gzip, "gzip"), (bz2, "bzip2"), (lzma, "xz")])
+def test_a_packed_file_that_is_called_csv(tmp_path, pack, name):
+    path = tmp_path / "a.csv"
+    path.write_bytes(pack.compress(b"a,b\n1,2\n"))
+    with pytest.raises(VacaError, match=f"packed by {name}"):
+        read_table(path)
+
+
+def test_a_pipe_is_no_file(tmp_path):
+    """What is read twice, for its columns and for its rows, is empty the second time."""
+    path = tmp_path / "a.csv"
+    os.mkfifo(path)
+    with pytest.raises(VacaError, match="a pipe or a device"):
+        read_table(path)

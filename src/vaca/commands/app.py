@@ -91,6 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit: 0, 2 on bad input, 130 when interrupted, 143 when ended."""
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(number, _end)
+    os.environ["MPLBACKEND"] = "agg"  # pictures go to files, whatever a session has set
     code = run(arguments)
     if code in (130, 143) or _exhausted:
         # Python ends by the signal itself, and not with this code, if Ctrl-C came at certain

@@ -34,6 +34,9 @@ def sample(
 
     Example: vaca sample loan -n 1000 --do age=40 --seed 1 --out forty.csv
     """
+    from vaca.model.arguments import check_count
+
+    check_count("-n", n)
     parted = folder_of_answers(out, jobs, cluster)
     if not parted:
         check_out(out, force)

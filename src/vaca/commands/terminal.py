@@ -16,6 +16,9 @@ from vaca.table.progress import screen_of_the_bar
 if TYPE_CHECKING:
     import pandas as pd
 
+#: Of lines, whatever COLUMNS says.
+NARROWEST = 40
+
 
 def stdout_is_a_file() -> bool:
     """Whether rows on stdout go to a file; on a terminal or through a pipe a bar would collide."""
@@ -44,7 +47,11 @@ def show_table(frame: pd.DataFrame, digits: int = 4) -> None:
                 for n in frame.columns
             ),
         )
-    Console(highlight=False, markup=False, emoji=False).print(table)
+    console = Console(highlight=False, markup=False, emoji=False)
+    # A terminal that calls itself narrower than a name would show nothing at all.
+    Console(highlight=False, markup=False, emoji=False, width=max(console.width, NARROWEST)).print(
+        table
+    )
 
 
 def number_text(value: float, digits: int) -> str:
@@ -109,7 +116,7 @@ def fitted(text: str, stream: Any) -> str:
     import textwrap
     from shutil import get_terminal_size
 
-    width = get_terminal_size().columns
+    width = max(get_terminal_size().columns, NARROWEST)
     lines = []
     for line in text.split("\n"):
         indent = line[: len(line) - len(line.lstrip())]

@@ -132,7 +132,7 @@ def loan_applications() -> Dataset:
         schema=Schema.infer(
             data,
             scm.graph,
-            {n: c for n, c in scm.schema_.items() if c.discrete},
+            {n: c if c.discrete else c.kind for n, c in scm.schema_.items()},
         ),
         target=data["approved"],
         positive="yes",

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from vaca.errors import VacaError
+from vaca.errors import VacaError, shorten
 
 __all__ = [
     "KERNEL_SCALES",
@@ -41,7 +41,10 @@ Array = NDArray[np.float64]
 
 def _rows(x: ArrayLike, name: str) -> Array:
     """`x` as a float matrix, refused if empty or not finite."""
-    out = np.asarray(x, dtype=np.float64)
+    try:
+        out = np.asarray(x, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError):
+        raise VacaError(f"{name} must be a table of numbers; got {shorten(x)}") from None
     if out.ndim == 1:
         out = out[:, None]
     if out.ndim != 2 or out.shape[0] == 0:
@@ -248,6 +251,8 @@ def classifier_score(
     >>> classifier_score(x, x + 10.0, rng)
     1.0
     """
+    if not isinstance(rng, np.random.Generator):
+        raise VacaError("rng is a generator, such as np.random.default_rng(0)")
     a, b = sample_pair(x, y)
     size = min(len(a), len(b)) // 2 * 2
     if size < 4:

@@ -198,5 +198,4 @@ def ate_error(
 
 
 def _columns(x: ArrayLike) -> int:
-    array = np.asarray(x)
-    return 1 if array.ndim == 1 else array.shape[1]
+    return sample_pair(x, x)[0].shape[1]

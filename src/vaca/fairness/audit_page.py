@@ -12,6 +12,7 @@ from vaca.graph.dag import CausalGraph
 from vaca.show.pages import picture, template
 from vaca.show.pages import render as render_page
 from vaca.show.plot import plot_frontier, plot_gaps, plot_graph, plot_sizes, plot_waterfall
+from vaca.show.plot.parts import check_text
 from vaca.show.words import number, points
 
 _METRIC_WORDS = {
@@ -42,6 +43,7 @@ def render(
     """
     from vaca import __version__
 
+    check_text("title", title)
     s = result.settings
     words = " and ".join(s["sensitive"])
     nodes = [n for n in result.graph.nodes if set(result.graph.columns(n)) & set(s["sensitive"])]
@@ -67,7 +69,7 @@ def render(
     return render_page(
         "audit.html",
         "fairness",
-        {"points": _points, "percent": _percent, "signed": _signed},
+        {"points": _points, "percent": _percent, "signed": _signed, "about": _about},
         title=title or f"What {s['predictor']} would have said if {words} had been different",
         style=template("page.css"),
         version=__version__,
@@ -191,6 +193,10 @@ def _node_words(graph: CausalGraph, node: str) -> str:
 
 def _percent(value: float) -> str:
     return f"{100 * value:.1f}\N{NO-BREAK SPACE}%"
+
+
+def _about(count: float) -> str:
+    return f"About {count:.0f}" if round(count) else "Nobody" if count == 0 else "Fewer than one"
 
 
 def _points(value: float) -> str:

@@ -273,6 +273,8 @@ def features_for(
     >>> features_for("unaware", graph, "sex"), features_for("fair-x", graph, "sex")
     (['income', 'age'], ['age'])
     """
+    if not isinstance(graph, CausalGraph):
+        raise VacaError("features_for needs a CausalGraph, such as model.graph")
     names = check_names("sensitive", sensitive)
     own = sensitive_columns(graph, names)
     nodes = {graph.node_of(c) for c in own}

@@ -67,6 +67,10 @@ def check_path(path: Any) -> Path:
         raise VacaError(f"a path is a text or a Path; got bytes. Write os.fsdecode({path!r})")
     if "\0" in os.fspath(path):
         raise VacaError(f"no file can be called {shorten(path)}: the name holds a zero byte")
+    try:
+        os.fsencode(path)
+    except UnicodeEncodeError:
+        raise VacaError(f"no file can be called {shorten(path)}: it cannot be written") from None
     return Path(path)
 
 

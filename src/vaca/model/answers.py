@@ -56,7 +56,7 @@ class CounterfactualFrame(pd.DataFrame):
         """
         if getattr(self, "draws", None) is None:
             raise VacaError("a summary is over draws: ask for counterfactual(..., draws=200)")
-        quantiles = _check_pair(quantiles)
+        quantiles = check_pair(quantiles)
         row = self._row_of()
         first = np.unique(row, return_index=True)[1]
         index = self.index.droplevel(-1)[first]
@@ -91,7 +91,7 @@ class CounterfactualFrame(pd.DataFrame):
         return np.cumsum(new) - 1
 
 
-def _check_pair(quantiles: Any) -> tuple[float, float]:
+def check_pair(quantiles: Any) -> tuple[float, float]:
     """Two quantiles, both from 0 to 1."""
     given = quantiles if isinstance(quantiles, Sequence | np.ndarray) else ()
     if isinstance(given, str | bytes) or len(given) != 2:

@@ -151,7 +151,8 @@ class CausalModel(Primitives):
         for node in set(self.graph.nodes) - intervention.affected:
             for column in self.graph.columns(node):
                 own = frame[column].array
-                answer[column] = own.copy() if repeats == 1 else own.take(rows)
+                kept = own.copy() if repeats == 1 else own.take(rows)
+                answer[column] = pd.Series(kept, index=answer.index, dtype=frame[column].dtype)
 
     @overload
     def effect(

@@ -160,19 +160,21 @@ def differences(
 
     What leaves the data is told in `outside`, if it is given.
     """
-    arms = []
+    arms, rows, draws = [], question.rows, question.draws
+    whole = rows is not None and not rows.isna().any(axis=None)
     for do in (question.treatment, question.control):
-        if question.rows is None:
+        if whole and isinstance(do, Mapping) and not len(do):  # the row stays as it is
+            kept = model._encode(rows)[question.outcome]
+            x = {question.outcome: np.repeat(kept, draws or 1)}
+        elif rows is None:
             x, intervention = model._sampled(question.n, do, question.seed)
         else:
-            x, intervention = model._answered(
-                question.rows, do, question.draws, question.seed, deal=False
-            )
-        if outside is not None:
+            x, intervention = model._answered(rows, do, draws, question.seed, deal=False)
+        if outside is not None and len(do):
             outside += model._outside(intervention, x)
         arms.append(score(model.schema_, question.outcome, question.level, x[question.outcome]))
     found = arms[0] - arms[1]
-    return found if not question.draws else found.reshape(-1, question.draws).mean(axis=1)
+    return found if not draws else found.reshape(-1, draws).mean(axis=1)
 
 
 def _draws_needed(model: CausalModel, question: EffectQuestion) -> int | None:

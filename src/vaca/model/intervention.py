@@ -240,7 +240,8 @@ class Intervention:
                 beyond, width = max(column.low - low, high - column.high), column.high - column.low
                 share = f", {beyond / width:.2g} times the width of that range" if width else ""
                 found.append(
-                    f"do on {name!r}: {rows} of {len(value)} row(s) lie outside the observed range "
+                    f"do on {name!r}: {rows:,} of {len(value):,} row(s) lie outside the observed "
+                    "range "
                     f"[{column.low:.6g}, {column.high:.6g}], by up to {beyond:.3g}{share}"
                 )
         return found

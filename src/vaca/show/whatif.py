@@ -48,7 +48,7 @@ def describe(model: CausalModel, data: pd.DataFrame) -> list[dict[str, Any]]:
             low = float(numbers.min()) if column.low is None else column.low
             high = float(numbers.max()) if column.high is None else column.high
             whole = column.kind == "count" or bool(np.all(numbers == np.round(numbers)))
-            about |= {"low": low, "high": high, "whole": whole}
+            about |= {"low": low, "high": high, "whole": whole, "unit": column.unit}
             about["min"], about["max"], about["step"] = _slider(low, high, whole)
         found.append(about)
     return found
@@ -290,12 +290,13 @@ def code_for(
     if row is not None:
         python.append(f"model.counterfactual(df.iloc[[{row}]], {shown})")
         return {"python": "\n".join(python), "command": f"vaca counterfactual {where} {words}"}
-    end = "" if level is None else f", level={level!r}"
+    end = f"{'' if level is None else f', level={level!r}'}, draws=1"  # as the page asks
     python.append(f"print(model.effect({outcome!r}, {shown}, given={rows}{end}))")
     on = shlex.quote(str(outcome)) + (
         "" if level is None else f" --level {shlex.quote(str(level))}"
     )
     command = f"vaca effect {shlex.quote(model)} --on {on} {words} --given {shlex.quote(data)}"
+    command += " --draws 1"
     if rows != "df":
         command = "A part of the table is chosen in Python; see there."
     return {"python": "\n".join(python), "command": command}

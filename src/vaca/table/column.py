@@ -22,6 +22,7 @@ from vaca.table.dtypes import (
     number_array,
     read_dtype,
 )
+from vaca.table.words import shown_number
 
 Kind = Literal["continuous", "binary", "categorical", "ordinal", "count"]
 KINDS: tuple[Kind, ...] = ("continuous", "binary", "categorical", "ordinal", "count")
@@ -139,7 +140,7 @@ class Column:
         if value is None:
             return ""
         if not self.dates:
-            return f"{value:.6g}"
+            return shown_number(value, 6)
         text = str(number_array(np.array([value]), self.dtype)[0]).replace("T", " ")
         return text[:10] if self.dtype == DATE else text
 

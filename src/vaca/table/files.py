@@ -82,6 +82,8 @@ class TableReader:
             self.format, self._files = table_format(self.path), [self.path]
         if not self.path.exists():
             raise VacaError(f"{path}: no such file")
+        if not self.path.is_dir() and not self.path.is_file():
+            raise VacaError(f"{path}: not a file but a pipe or a device; save its rows to a file")
         if self.path.stat().st_size == 0:
             raise VacaError(f"{path}: empty file; its first line must name the columns")
         self._wanted = columns
@@ -263,10 +265,17 @@ def _to_pandas(batch: pa.RecordBatch) -> pd.DataFrame:
     return batch.to_pandas()
 
 
+#: How packed files begin.
+_PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zX": "xz"}
+
+
 def _sniff(path: Path) -> dict[str, Any]:
     """The encoding, separator and decimal mark of a CSV file, and its column names."""
     with path.open("rb") as file:
         head = file.read(4)
+    packed = next((name for start, name in _PACKED.items() if head.startswith(start)), None)
+    if packed and path.suffix == ".csv":
+        raise VacaError(f"{path}: packed by {packed}, not text; unpack it first")
     encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     with path.open(encoding=encoding, newline="") as file:
         lines = []

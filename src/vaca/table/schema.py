@@ -168,6 +168,9 @@ class Schema(Mapping[str, Column]):
     def decode(self, columns: Mapping[str, np.ndarray], index: Any = None) -> pd.DataFrame:
         """A DataFrame in the user's units, dtypes, level names and column order."""
         data = {n: c.decode(columns[n]) for n, c in self._columns.items() if n in columns}
+        for name in data:
+            if self[name].dtype == "object":  # or pandas takes text for a dtype of its own
+                data[name] = pd.Series(data[name], index=index, dtype=object)
         return pd.DataFrame(data, index=index, copy=False)
 
     def decode_column(self, name: str, values: np.ndarray) -> Any:
@@ -213,8 +216,12 @@ class Schema(Mapping[str, Column]):
     def from_dict(cls, data: Mapping[str, Mapping[str, Any]]) -> Schema:
         """The schema of a description made by `to_dict`."""
         fields = {}
+        if not isinstance(data, Mapping):
+            raise SchemaError(f"a description of a schema is a dict; got {shorten(data)}")
         for name, given in data.items():
             known = set(Column.__dataclass_fields__)
+            if not isinstance(given, Mapping):
+                raise SchemaError(f"column {name!r}: its description is a dict")
             if set(given) - known or "kind" not in given:
                 raise SchemaError(
                     f"column {name!r}: a description has kind and may have levels, low, high, "
@@ -224,7 +231,7 @@ class Schema(Mapping[str, Column]):
         return cls(fields)
 
     def __getitem__(self, name: str) -> Column:
-        if name not in self._columns:
+        if not isinstance(name, str) or name not in self._columns:
             raise SchemaError(f"unknown column {name!r}; {did_you_mean(name, self._columns)}")
         return self._columns[name]
 

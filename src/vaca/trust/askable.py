@@ -14,6 +14,7 @@ import pandas as pd
 
 from vaca.graph.dag import CausalGraph
 from vaca.table.schema import Columns, Schema
+from vaca.table.words import shown_number
 from vaca.trust.leftover import chances, inputs, some_rows
 
 __all__ = ["questions"]
@@ -76,7 +77,7 @@ def _groups(values: np.ndarray, schema: Schema, name: str) -> tuple[np.ndarray, 
         groups = np.searchsorted(cuts, values, side="left")
         kept, groups = np.unique(groups, return_inverse=True)
         lowest, highest = cuts[0], cuts[-1]
-        labels = [f"up to {lowest:.4g}", "the middle", f"above {highest:.4g}"]
+        labels = [f"up to {shown_number(lowest)}", "the middle", f"above {shown_number(highest)}"]
         return groups, [labels[0], *(["the middle"] if len(kept) > 2 else []), labels[2]][
             : len(kept)
         ]

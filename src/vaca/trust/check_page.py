@@ -9,6 +9,8 @@ import pandas as pd
 
 import vaca
 from vaca.show.pages import picture, render, template
+from vaca.show.plot.parts import wrap
+from vaca.show.words import number
 from vaca.table.files import complete
 
 if TYPE_CHECKING:
@@ -41,8 +43,8 @@ def page(found: Check) -> str:
         found=found,
         says=SAYS[found.verdict],
         looks=[f"{line.part}: {line.words}." for line in worst.itertuples()],
-        parts=parts.assign(figure=parts["figure"].map("{:.3g}".format)).to_dict("records"),
-        overlap=_overlap(found.chances),
+        parts=parts.assign(figure=parts["figure"].map(number)).to_dict("records"),
+        overlap=_overlap(found),
         tables=[_table(*named) for named in _tables(found) if len(named[2])],
         version=vaca.__version__,
     )
@@ -100,26 +102,29 @@ def _table(title: str, words: str, frame: pd.DataFrame) -> dict[str, Any]:
     return {"title": title, "words": words, "head": list(frame.columns), "rows": rows}
 
 
-def _overlap(chances: dict[str, pd.DataFrame]) -> str:
-    """The chance of the treatment's last value, for rows that have it and rows that do not."""
-    if not chances:
-        return ""
+def _overlap(found: Check) -> str:
+    """For each treatment, the chance of its second value, by who has it."""
     from matplotlib.figure import Figure
 
-    shown = list(chances.items())[:6]
-    columns = min(3, len(shown))
-    rows = -(-len(shown) // columns)
-    figure = Figure(figsize=(3.2 * columns, 2.4 * rows), layout="constrained")
-    for place, (name, chance) in enumerate(shown, start=1):
-        ax = figure.add_subplot(rows, columns, place)
+    pictures = []
+    for name, chance in list(found.chances.items())[:6]:
+        compared = str(found.questions.loc[name, "compared"])
+        figure = Figure(figsize=(4.0, 2.5), layout="constrained")
+        ax = figure.subplots()
+        groups = {has: chance["chance"][chance["has"] == has] for has in (False, True)}
         for has, colour, hatch in ((False, "#0072b2", ""), (True, "#d55e00", "//")):
             ax.hist(
-                chance["chance"][chance["has"] == has], bins=20, range=(0, 1), alpha=0.6,
+                groups[has], bins=20, range=(0, 1), alpha=0.6,
                 color=colour, hatch=hatch, label="have it" if has else "do not have it",
             )  # fmt: skip
-        ax.set_title(name.replace("$", r"\$"), fontsize=10)
+        title = wrap(f"{name}: {compared}", 44)
+        ax.set_title(title, fontsize=10, loc="left", fontweight="bold")
         ax.set_yticks([])
-    figure.axes[0].legend(fontsize=8)
-    figure.supxlabel("chance of the second value compared, given the causes", fontsize=9)
-    names = ", ".join(name for name, _ in shown)
-    return picture(figure, f"Histograms of the chance of each treatment ({names}), by who has it.")
+        ax.set_xlabel("chance of the second value, given the causes", fontsize=9)
+        for side in ("left", "right", "top"):
+            ax.spines[side].set_visible(False)
+        ax.legend(fontsize=8, frameon=False)
+        apart = " and ".join(number(float(group.median())) for group in groups.values())
+        words = f"Two histograms of {name} ({compared}), the second's chance: median {apart} "
+        pictures.append(picture(figure, words + "for rows that do not have it and that do."))
+    return "".join(pictures)

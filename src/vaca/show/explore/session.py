@@ -115,9 +115,8 @@ class Session:
             level = column.levels[_whole(asked.get("level", count - 1), "level", count)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SupportWarning)
-            # A level needs draws: one for each row is enough, and quick.
-            draws = 1 if column.discrete else None
-            found = self.model.effect(outcome, do, given=rows, level=level, draws=draws, seed=0)
+            # Where abduction is not exact it needs draws: one for each row is enough, and quick.
+            found = self.model.effect(outcome, do, given=rows, level=level, draws=1, seed=0)
         low, high = found.interval()
         return {
             "value": found.value,

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from vaca.errors import VacaError
-from vaca.model.answers import do_label
-from vaca.show.plot.parts import COLOURS, GREY, LINES, as_written, beside, wrap
+from vaca.errors import VacaError, shorten
+from vaca.model.answers import Effect, do_label
+from vaca.show.plot.parts import (
+    COLOURS,
+    GREY,
+    LINES,
+    as_written,
+    beside,
+    check_axes,
+    wrap,
+)
 from vaca.show.words import number, span
-
-if TYPE_CHECKING:
-    from vaca.model.answers import Effect
 
 
 @as_written
@@ -39,6 +43,12 @@ def plot_effects(
     >>> [tick.get_text() for tick in ax.get_yticklabels()]
     ['y: do(x = 1) against do(x = 0)']
     """
+    check_axes(ax)
+    given = effects.values() if isinstance(effects, Mapping) else effects
+    if not isinstance(effects, Mapping | list | tuple) or not all(
+        isinstance(effect, Effect) for effect in given
+    ):
+        raise VacaError(f"effects are what model.effect gives; got {shorten(effects)}")
     if isinstance(effects, Mapping):
         named = {str(label): effect for label, effect in effects.items()}
     else:
@@ -50,7 +60,7 @@ def plot_effects(
     shares = all(effect.level is not None for effect in named.values())
     scale = 100.0 if shares else 1.0
     if ax is None:
-        size = (6.8, 0.5 * len(named) + 1.0)
+        size = (5.0, 0.5 * len(named) + 1.0)
         ax = Figure(figsize=size, layout="constrained").subplots()
     for i, effect in enumerate(reversed(list(named.values()))):
         low, high = (scale * end for end in effect.interval(level))
@@ -66,13 +76,13 @@ def plot_effects(
         said += " *" if outside else ""
         beside(ax, i, said)
     ax.axvline(0, color=GREY, lw=1, linestyle="--", zorder=0)
-    ax.set_yticks(range(len(named)), [wrap(text, 34) for text in reversed(named)], fontsize=8)
+    ax.set_yticks(range(len(named)), [wrap(text, 22) for text in reversed(named)], fontsize=9)
     ax.set_ylim(-0.6, len(named) - 0.4)
     what = f"effect on {outcomes.pop()}" if len(outcomes) == 1 else "effect"
     what += ", percentage points" if shares else ""
     sure = any(effect.covers_fit for effect in named.values())
     end = f", with its {100 * level:g} % interval" if sure else "; no interval, one fit alone"
-    ax.set_xlabel(wrap(what + end, 90), fontsize=9)
+    ax.set_xlabel(wrap(what + end, 48), fontsize=9)
     if any(effect.outside_support for effect in named.values()):
         ax.set_title("* hollow: outside the data", loc="right", fontsize=8)
     for side in ("right", "top", "left"):
@@ -105,6 +115,9 @@ def plot_history(history: pd.DataFrame, ax: Axes | None = None) -> Axes:
         `model.history_`. Columns whose name holds "loss" or "val" are drawn (all numbers, if none
         does); with a column `member`, the members of an ensemble are drawn one by one.
     """
+    check_axes(ax)
+    if not isinstance(history, pd.DataFrame):
+        raise VacaError(f"a history is a table, such as model.history_; got {shorten(history)}")
     if not len(history):
         raise VacaError("there is no history: this engine is not trained by gradient steps")
     numeric = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -12,17 +12,18 @@ from matplotlib.figure import Figure
 from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from matplotlib.path import Path as Curve
 
+from vaca.errors import VacaError, shorten
+from vaca.graph.dag import CausalGraph
 from vaca.model.answers import shown_value
+from vaca.model.arguments import check_names
 from vaca.show.plot.parts import (
     COLOURS,
     GREY,
     PALE,
     as_written,
+    check_axes,
     wrap,
 )
-
-if TYPE_CHECKING:
-    from vaca.graph.dag import CausalGraph
 
 
 @as_written
@@ -52,6 +53,11 @@ def plot_graph(
     >>> [text.get_text() for text in ax.texts if "do" in text.get_text()]
     ['do: 40000']
     """
+    check_axes(ax)
+    if not isinstance(graph, CausalGraph):
+        raise VacaError(f"a CausalGraph is needed; got {shorten(graph)}")
+    if not isinstance(do, Mapping):
+        do = check_names("do", do)
     values = dict(do) if isinstance(do, Mapping) else {}
     cut = set(do)
     for node in cut:

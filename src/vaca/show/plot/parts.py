@@ -15,10 +15,11 @@ from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from matplotlib.ticker import FixedFormatter
+from matplotlib.ticker import FixedFormatter, FuncFormatter, MaxNLocator
 
-from vaca.errors import VacaError, did_you_mean, visible
+from vaca.errors import VacaError, did_you_mean, shorten, visible
 from vaca.graph.parts import check_path
+from vaca.model.arguments import check_count, check_names
 from vaca.table.atomic import complete
 from vaca.table.dtypes import as_numbers, holds_dates
 from vaca.table.schema import Schema, as_frame
@@ -39,11 +40,14 @@ T = TypeVar("T", Axes, Figure)
 def beside(ax: Axes, y: float, text: str) -> None:
     """Write a row's numbers to the right of the axes."""
     at = ("axes fraction", "data")
-    ax.annotate(text, (1.01, y), xycoords=at, va="center", fontsize=8, annotation_clip=False)
+    ax.annotate(text, (1.01, y), xycoords=at, va="center", fontsize=9, annotation_clip=False)
 
 
 def with_levels(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
     """The frame with discrete columns as categories, so that pictures keep the schema's order."""
+    if not isinstance(schema, Schema):
+        raise VacaError(f"a schema is needed, such as model.schema_; got {shorten(schema)}")
+    frame = as_frame(frame)
     changed = {
         name: pd.Categorical(frame[name], categories=list(column.levels), ordered=True)
         for name, column in schema.items()
@@ -54,6 +58,12 @@ def with_levels(frame: pd.DataFrame, schema: Schema) -> pd.DataFrame:
 
 def tables_of(before: Any, after: Any, labels: tuple[str, str]) -> dict[str, pd.DataFrame]:
     """The tables by label."""
+    if (
+        not isinstance(labels, tuple | list)
+        or not all(isinstance(label, str) for label in labels)
+        or len(set(labels)) != 2
+    ):
+        raise VacaError(f"labels are two names for the two tables; got {shorten(labels)}")
     if after is None:
         if not isinstance(before, Mapping) or isinstance(before, pd.DataFrame):
             raise VacaError("give two tables, or a dict from label to table")
@@ -76,7 +86,7 @@ def chosen_columns(frame: pd.DataFrame, columns: Sequence[str] | None) -> list[s
     if columns is None:
         names = list(frame.columns)
     else:
-        names = list(columns)
+        names = check_names("columns", columns)
         for name in names:
             if name not in frame.columns:
                 raise VacaError(f"there is no column {name!r}; {did_you_mean(name, frame.columns)}")
@@ -138,6 +148,16 @@ def grid_of(series: Iterable[pd.Series], limits: tuple[float, float] | None = No
     return np.linspace(low, high, 200)
 
 
+def without_tails(numbers: np.ndarray) -> tuple[float, float]:
+    """The range that all but one value in 200 at either end keep to; from the least, if positive.
+
+    >>> without_tails(np.array([1.0, *[2.0, 3.0] * 500, 1e6]))
+    (1.0, 3.0)
+    """
+    least, low, high = (float(q) for q in np.quantile(numbers, (0.0, 0.005, 0.995)))
+    return (low if least < 0 else least), high
+
+
 def density(numbers: np.ndarray, grid: np.ndarray) -> np.ndarray | None:
     """A kernel estimate of the density on a grid; None if all values are one."""
     from scipy.stats import gaussian_kde
@@ -171,6 +191,18 @@ def set_limits(ax: Axes, low: float, high: float, pad: float = 0.05) -> None:
     """Set the ends of the axis, with some room."""
     width = (high - low) or max(abs(low), 1.0)
     ax.set_xlim(low - pad * width, high + pad * width)
+    if 1e3 <= max(abs(low), abs(high)) < 1e9:
+        ax.xaxis.set_major_locator(MaxNLocator(5))
+        ax.xaxis.set_major_formatter(FuncFormatter(thousands))
+
+
+def thousands(value: float, _: Any = None) -> str:
+    """The number at a tick, with separators.
+
+    >>> thousands(12000.0), thousands(-2500.5)
+    ('12,000', '−2,500.5')
+    """
+    return f"{value:,.10g}".replace("-", "−")
 
 
 def wrap(text: str, width: int) -> str:
@@ -229,8 +261,23 @@ def as_written(draw: Callable[P, T]) -> Callable[P, T]:
     return drawn
 
 
+def check_axes(ax: Any) -> None:
+    """Axes of matplotlib, or None for new ones."""
+    if ax is not None and not isinstance(ax, Axes):
+        raise VacaError(f"ax is an Axes of matplotlib; got {shorten(ax)}")
+
+
+def check_text(name: str, value: Any) -> None:
+    """A text, or None."""
+    if value is not None and not isinstance(value, str):
+        raise VacaError(f"{name} is a text; got {shorten(value)}")
+
+
 def save_picture(picture: Axes | Figure, path: str | Path, dpi: int = 150) -> Path:
     """Write a picture to a .png, .svg or .pdf file, all or nothing, and give its path."""
+    if not isinstance(picture, Axes | Figure):
+        raise VacaError(f"a picture is an Axes or a Figure; got {shorten(picture)}")
+    dpi = check_count("dpi", dpi, 10, 2_000)
     path = check_path(path)
     if path.suffix.lower() not in PICTURES:
         raise VacaError(f"{path}: unknown kind of picture; use {', '.join(PICTURES)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,10 +11,12 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from vaca.errors import VacaError
+from vaca.model.answers import check_pair
 from vaca.show.plot.parts import (
     COLOURS,
     PALE,
     as_written,
+    check_text,
     chosen_columns,
     is_discrete,
     joined,
@@ -55,8 +57,12 @@ def plot_person(
     title : str, optional
     """
     facts, answers = as_frame(factual), as_frame(counterfactual)
+    check_text("title", title)
+    quantiles = check_pair(quantiles)
+    if not len(facts) or not len(answers):
+        raise VacaError("there is no row to draw")
     row = facts.index[0] if row is None else row
-    if row not in facts.index:
+    if not isinstance(row, Hashable) or row not in facts.index:
         raise VacaError(f"there is no factual row {row!r}")
     fact = facts.loc[[row]].iloc[0]
     if "draw" in answers.index.names:
@@ -64,6 +70,9 @@ def plot_person(
     else:
         answers = answers.loc[[row]]
     names = chosen_columns(answers, columns)
+    lacking = [name for name in names if name not in facts.columns]
+    if lacking:
+        raise VacaError(f"the factual row has no column {lacking[0]!r}")
     others = None if population is None else as_frame(population)
     figure = Figure(figsize=(7.5, 0.78 * len(names) + 1.0), layout="constrained")
     axes = figure.subplots(len(names), 1, squeeze=False)[:, 0]
@@ -77,7 +86,7 @@ def plot_person(
     ]
     if len(answers) > 1:
         low, high = (f"{100 * q:g}" for q in quantiles)
-        label = f"{low} to {high} % of {len(answers)} draws"
+        label = f"{low} to {high} % of {len(answers)} draws; of levels: their shares"
         handles.append(axes[0].plot([], [], color=COLOURS[1], lw=3, alpha=0.6, label=label)[0])
     figure.legend(handles=handles, loc="outside lower center", ncols=3, frameon=False)
     return figure
@@ -99,9 +108,9 @@ def _rung(
         levels = levels_of(pd.concat([pool.astype(object), answer.astype(object)]), pool)
         place = {level: i for i, level in enumerate(levels)}
         shares = shares_of(answer)
-        if len(answer) > 1:
+        if len(shares) > 1:  # one level alone is no news
             for level, share in shares.items():
-                ax.bar(place[level], 0.75 * share, 0.5, -0.4, color=COLOURS[1], alpha=0.45)
+                ax.bar(place[level], 0.75 * share, 0.12, 0, color=COLOURS[1], alpha=0.45)
         best = max(levels, key=lambda v: shares.get(v, 0.0))
         start, end = float(place[fact]), float(place[best])
         ax.set_xlim(-0.6, len(levels) - 0.4)

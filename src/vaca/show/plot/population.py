@@ -10,6 +10,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from vaca.errors import VacaError, shorten
+from vaca.model.arguments import check_number
 from vaca.show.plot.parts import (
     COLOURS,
     FAINT,
@@ -59,9 +61,11 @@ def plot_population(
     """
     tables = tables_of(before, after, labels)
     names = shared_columns(tables, columns)
+    _check_limits(limits)
     wide = 2 if len(names) > 3 else 1
     deep = -(-len(names) // wide)
-    size = (4.6 * wide + 1.2, (0.5 * len(tables) + 0.75) * deep + 0.5)
+    across = 9.2 if wide == 2 else 4.6  # one column has to be read on a phone as well
+    size = (across + (1.2 if wide == 2 else 0.0), (0.5 * len(tables) + 0.75) * deep + 0.5)
     figure = Figure(figsize=size, layout="constrained")
     axes = figure.subplots(deep, wide, squeeze=False)
     for ax, name in zip(axes.flat, names, strict=False):
@@ -86,6 +90,19 @@ def plot_population(
     for ax in axes.flat[len(names) :]:
         ax.set_visible(False)
     return figure
+
+
+def _check_limits(limits: Any) -> None:
+    """A mapping from column to its two ends."""
+    if limits is None:
+        return
+    if not isinstance(limits, Mapping):
+        raise VacaError(f"limits are a dict from column to two ends; got {shorten(limits)}")
+    for name, ends in limits.items():
+        if not isinstance(ends, tuple | list) or len(ends) != 2:
+            raise VacaError(f"limits of {name!r} are two numbers; got {shorten(ends)}")
+        for end in ends:
+            check_number(f"a limit of {name!r}", end)
 
 
 def _ridge(ax: Axes, values: pd.Series, grid: np.ndarray, base: int, k: int) -> None:

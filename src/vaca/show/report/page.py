@@ -10,8 +10,9 @@ from typing import Any
 import pandas as pd
 
 import vaca
-from vaca.errors import SupportWarning, VacaError
+from vaca.errors import SupportWarning, VacaError, shorten
 from vaca.model.answers import Effect, do_label
+from vaca.model.arguments import check_model
 from vaca.model.causal_model import CausalModel
 from vaca.show.pages import picture, render, template
 from vaca.show.plot import (
@@ -21,11 +22,13 @@ from vaca.show.plot import (
     plot_population,
     with_levels,
 )
+from vaca.show.plot.parts import check_text, without_tails
 from vaca.show.report.model_part import engine_words, model_part, quick_check
 from vaca.show.report.question import Answered, Question, answer, default_effects, strongest
 from vaca.show.report.trust_strip import strip
 from vaca.show.report.whatif_data import as_script, moved_person, precomputed
-from vaca.show.words import effect_sentence, number, setting_words
+from vaca.show.words import effect_sentence, number, points, setting_words
+from vaca.table.dtypes import as_numbers, holds_dates
 from vaca.table.files import complete
 from vaca.table.schema import as_frame
 
@@ -79,12 +82,18 @@ def report_html(
     str
         HTML without any reference to another file.
     """
+    check_model("model", model)
+    check_text("title", title)
+    if question is not None and not isinstance(question, Question):
+        raise VacaError(f"a question is a vaca.report.Question; got {shorten(question)}")
     frame = as_frame(data)
     if not len(frame):
         raise VacaError("the table has no rows")
     model.schema_.encode(frame)  # or the error says which column or row does not fit
     frame = frame[list(model.schema_.columns)]
     unseen = held_out is not None
+    if unseen:
+        model.schema_.encode(as_frame(held_out))
     test = as_frame(held_out)[list(model.schema_.columns)] if unseen else frame
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SupportWarning)  # the page says it where it matters
@@ -122,7 +131,6 @@ def _asked_part(
     schema = model.schema_
     tables = [with_levels(t, schema) for t in (asked.before, asked.after)]
     reached = [c for c in asked.moved if c not in asked.question.do]
-    words = f"{asked.base} (filled) and under {asked.label} (hatched): {_moves(asked)}"
     part: dict[str, Any] = {
         "label": asked.label,
         "base": asked.base,
@@ -136,15 +144,7 @@ def _asked_part(
             f"The causal graph under {asked.label}: the arrows into what is set are cut, and what "
             f"it reaches is shaded ({', '.join(reached) or 'nothing'}).",
         ),
-        "population": picture(
-            plot_population(
-                *tables,
-                columns=asked.moved,
-                labels=(asked.base, asked.label),
-                limits=_limits(frame, asked),
-            ),
-            f"The population {words}",
-        ),
+        "population": _populations(tables, frame, asked),
         "forest": _forest(asked.effects, "outcome") if others else "",
         "still": asked.still,
         "whatif": "",
@@ -179,10 +179,48 @@ def _asked_part(
     return part
 
 
+def _populations(tables: list[pd.DataFrame], frame: pd.DataFrame, asked: Answered) -> str:
+    """A picture for each column that moves, so that a narrow screen can put one below the other."""
+    labels = (asked.base, asked.label)
+    limits = _limits(frame, asked)
+    return "".join(
+        picture(
+            plot_population(*tables, columns=[name], labels=labels, limits=limits),
+            f"{name} {asked.base} (filled) and under {asked.label} (hatched): "
+            + (_moves(name, asked) or _apart(*(table[name] for table in tables))),
+        )
+        for name in asked.moved
+    )
+
+
+def _moves(name: str, asked: Answered) -> str:
+    """The number of the effect again: a column has one."""
+    for effect in asked.effects:
+        if effect.outcome == name:
+            way = "rises" if effect.value > 0 else "falls"
+            if effect.level is not None:
+                size = points(abs(effect.value)).lstrip("+")
+                return f"the share of {effect.level} {way} by {size} points."
+            return f"{name} {way} by {number(abs(effect.value))} on average."
+    return ""
+
+
+def _apart(before: pd.Series, after: pd.Series) -> str:
+    """How two columns differ, for those who do not see the picture."""
+    if pd.api.types.is_numeric_dtype(before.dtype):
+        return f"mean {number(float(before.mean()))} and {number(float(after.mean()))}."
+    if holds_dates(before):
+        return f"mean {before.mean():%Y-%m-%d} and {after.mean():%Y-%m-%d}."
+    shares = [s.astype(object).value_counts(normalize=True) for s in (before, after)]
+    said = dict.fromkeys([*shares[0].index, *shares[1].index])
+    parts = [f"{v} {shares[0].get(v, 0.0):.0%} and {shares[1].get(v, 0.0):.0%}" for v in said]
+    return ", ".join(parts[:8]) + ("." if len(parts) <= 8 else f", and {len(parts) - 8} more.")
+
+
 def _limits(frame: pd.DataFrame, asked: Answered) -> dict[str, tuple[float, float]]:
-    """The range of the data in each column that is a number."""
+    """The range of the data in each column that is a number, without its tails."""
     numbers = frame[asked.moved].select_dtypes("number")
-    return {str(c): (float(numbers[c].min()), float(numbers[c].max())) for c in numbers}
+    return {str(c): without_tails(as_numbers(numbers[c].dropna())) for c in numbers}
 
 
 def _start(model: CausalModel, data: dict[str, Any], asked: Answered) -> dict[str, Any]:
@@ -206,17 +244,6 @@ def _value(value: Any) -> str:
     return number(float(value)) if isinstance(value, (int, float)) else str(value)
 
 
-def _moves(asked: Answered) -> str:
-    """The numbers of the effects again, for those who do not see the picture."""
-    parts = []
-    for effect in asked.effects[:4]:
-        way = "rises" if effect.value > 0 else "falls"
-        size = 100 * abs(effect.value) if effect.level is not None else abs(effect.value)
-        unit = " points" if effect.level is not None else ""
-        parts.append(f"{effect.outcome} {way} by {number(size)}{unit}")
-    return ", ".join(parts) + " on average."
-
-
 def _forest(effects: Sequence[Effect], by: str) -> str:
     """Effects one above the other, a picture for each outcome since units differ."""
     pictures = []
@@ -224,7 +251,8 @@ def _forest(effects: Sequence[Effect], by: str) -> str:
         group = [e for e in effects if (e.outcome, e.level) == key]
         top = max(group, key=lambda e: abs(e.value))
         words = f"Average effects on {key[0]} with their intervals, one line for each {by}; "
-        words += f"the largest is {number(top.value)}, of {_change(top)}."
+        size = f"{points(top.value)} points" if top.level is not None else number(top.value)
+        words += f"the largest is {size}, of {_change(top)}."
         pictures.append(picture(plot_effects({_change(e): e for e in group}), words))
     return "".join(f'<div class="wide">{one}</div>' for one in pictures)
 

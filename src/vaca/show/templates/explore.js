@@ -149,7 +149,7 @@
           picture.append(svg("rect", { class: kind, x: step * (i + shift), y: high - tall, width: step * 0.34, height: tall }));
         }
         const name = column.levels[i];
-        picture.append(svg("text", { class: "faint", x: step * (i + 0.5), y: 112, "text-anchor": "middle" }, name.length * 7 > step ? name.slice(0, Math.max(1, Math.floor(step / 8))) + "…" : name));
+        picture.append(svg("text", { class: "faint", x: step * (i + 0.5), y: 112, "text-anchor": "middle" }, name.length * 6.3 > step ? name.slice(0, Math.max(1, Math.floor(step / 6.3) - 1)) + "…" : name));
       });
       words = column.levels.map((level, i) => level + " " + Math.round(100 * one.before[i]) + " → " + Math.round(100 * one.after[i]) + " %").join(", ");
     } else {

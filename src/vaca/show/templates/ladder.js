@@ -17,7 +17,8 @@ const ladder = (() => {
     const text = size.toLocaleString("en", { maximumFractionDigits: Math.min(digits, 11) });
     return value < 0 && /[1-9]/.test(text) ? "−" + text : text;
   };
-  const shown = (column, value) => (column.levels ? column.levels[value] : number(value));
+  const shown = (column, value) =>
+    column.levels ? column.levels[value] : number(value) + (column.unit ? " " + column.unit : "");
 
   // Where a value stands on its rail, in percent.
   const place = (column, value) => {
@@ -99,7 +100,7 @@ const ladder = (() => {
     const said = shown(column, one.after);
     const same = said === shown(column, one.before);
     return column.name + (same ? " would still be " : " would have been ") + said +
-      (same ? "" : " instead of " + shown(column, one.before)) + (words ? " (" + words + ")" : "");
+      (words ? " (" + words + ")" : "") + (same ? "" : " instead of " + shown(column, one.before));
   };
 
   // The answer in a sentence: what was set, and what that does to the outcome.

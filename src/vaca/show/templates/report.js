@@ -28,7 +28,8 @@
   const update = () => {
     const name = at("cause").value, person = Number(at("person").value), stop = chosen();
     const found = answer(person, name, stop);
-    at("said").textContent = shown(byName.get(name), data.causes[name].stops[stop]);
+    const column = byName.get(name); // a list of levels says for itself which is chosen
+    at("said").textContent = column.levels ? "" : shown(column, data.causes[name].stops[stop]);
     at("sentence").textContent = sentence(data.columns, found, data.outcome);
     show(at("rungs"), data.columns, found);
   };
