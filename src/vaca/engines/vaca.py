@@ -128,6 +128,11 @@ class VACA(LatentEngine):
         check_variance(self.variance, "decoder", "column")
         check_conditions(self.graph.longest_path, self.hidden_layers, self.encoder_hidden_layers)
 
+    def _given(self) -> tuple[str, ...]:
+        """The columns of blocks without causes, unless there is nothing else."""
+        drawn = tuple(self._observed)
+        return drawn if len(drawn) < len(self.graph.all_columns) else ()
+
     def _build(self, layout: Layout, generator: torch.Generator) -> ValueNetwork:
         hidden, needed = self.hidden_layers, self.graph.longest_path - 1
         return ValueNetwork(
@@ -160,7 +165,8 @@ class VACA(LatentEngine):
         """Decode the noise, with edges into intervened nodes cut; columns stay within walls."""
         out = super().simulate(u, do)
         for column, values in out.items():
-            if column not in do and not self.schema_[column].discrete:
+            drawn = column in do or column in self._layout.given
+            if not drawn and not self.schema_[column].discrete:
                 out[column] = keep_within(values, self.schema_[column])
         return out
 
