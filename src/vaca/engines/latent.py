@@ -83,6 +83,10 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
         """Columns that are not learned: rows of them are drawn."""
         return ()
 
+    def _decay(self, layout: Layout, rows: int) -> float:
+        """The weight decay for a table of this size."""
+        return self.weight_decay
+
     def _check_objective(self) -> None:
         if self.objective not in OBJECTIVES:
             raise VacaError(f"objective is one of {OBJECTIVES}; got {self.objective!r}")
@@ -121,7 +125,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
             config=TrainConfig(
                 **schedule,
                 lr=self.lr,
-                weight_decay=self.weight_decay,
+                weight_decay=self._decay(layout, rows),
                 patience=patience_in_epochs(self.patience, schedule["epochs"]),
                 optimizer=net.optimizer,
                 beta2=net.beta2,
@@ -159,7 +163,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
                 epochs=max(1, round(REFIT_STEPS / math.ceil(x.shape[1] / batch))),
                 batch_size=batch,
                 lr=REFIT_LR,
-                weight_decay=self.weight_decay,
+                weight_decay=self._decay(self._layout, x.shape[1]),
                 patience=None,
                 schedule="cosine",
                 ema=0.98,

@@ -59,8 +59,11 @@ class VACA(LatentEngine):
         Largest sd of the output noise, in sds of the column.
     steps : int
         Gradient steps.
+    weight_decay : float
+        Not part of the gradient. With a block of causes, and more weights on the messages into one
+        column than there are rows, it grows by that ratio.
     ema : float, optional
-        See `vaca.engines.train_config.TrainConfig`; the weight decay is not part of the gradient.
+        See `vaca.engines.train_config.TrainConfig`.
 
     Attributes
     ----------
@@ -132,6 +135,13 @@ class VACA(LatentEngine):
         """The columns of blocks without causes, unless there is nothing else."""
         drawn = tuple(self._observed)
         return drawn if len(drawn) < len(self.graph.all_columns) else ()
+
+    def _decay(self, layout: Layout, rows: int) -> float:
+        """More of it where a block gives a column more weights than there are rows."""
+        if not layout.given:
+            return self.weight_decay
+        most = max(map(len, layout.column_parents()))
+        return self.weight_decay * max(1.0, most * self.embedding * self.width / rows)
 
     def _build(self, layout: Layout, generator: torch.Generator) -> ValueNetwork:
         hidden, needed = self.hidden_layers, self.graph.longest_path - 1
