@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import re
 import sys
 import warnings
 from collections.abc import Sequence
@@ -123,6 +124,15 @@ def _streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def _as_typed(text: str) -> str:
+    """Advice for Python as an option.
+
+    >>> _as_typed("or fit with missing='model'")
+    'or fit with --missing model'
+    """
+    return re.sub(r"\bmissing='(\w+)'", r"--missing \1", text)
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and give the exit code.
 
@@ -132,7 +142,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     said: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = " ".join(str(message).split())
+        text = _as_typed(" ".join(str(message).split()))
         if text not in said:  # a command may ask the model twice, and needs no second warning
             said.add(text)
             note(f"vaca: warning: {text}")
@@ -149,7 +159,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             return _interrupted()
         except (VacaError, OSError) as error:
-            return _bad_input(_message(error))
+            return _bad_input(_as_typed(_message(error)))
         except ImportError as error:
             _exhausted.append(True)
             why = " ".join(str(error).split()).rstrip(".")

@@ -139,7 +139,7 @@ class Column:
         if value is None:
             return ""
         if not self.dates:
-            return f"{value:.6g}"
+            return f"{value:.0f}" if 1e6 <= abs(value) < 1e20 else f"{value:.6g}"
         text = str(number_array(np.array([value]), self.dtype)[0]).replace("T", " ")
         return text[:10] if self.dtype == DATE else text
 
