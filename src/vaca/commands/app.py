@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import re
+import signal
 import sys
 import warnings
 from collections.abc import Sequence
