@@ -187,7 +187,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         self._keep_rows(whole, given)
         try:
             self._fit(FitInput(train, held_out, pair, progress, checkpoint))
-            self.refits_ = self._refits(whole, given, refits, filler)
+            self.refits_ = self._refits(whole, given, refits, filler, progress)
         except BaseException:
             del self.schema_  # a half-trained model must not answer
             raise
@@ -225,16 +225,24 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         self.rows_, self.weights_ = rows, weights
 
     def _refits(
-        self, rows: Columns, given: np.ndarray | None, count: int, filler: Any = None
+        self,
+        rows: Columns,
+        given: np.ndarray | None,
+        count: int,
+        filler: Any = None,
+        progress: bool | None = False,
     ) -> list[Engine]:
         """Fits to the whole table under weights of a Bayesian bootstrap; gaps are filled anew."""
         found: list[Engine] = []
         bare = copy(self)  # the rows go along once
         bare.rows_, bare.weights_ = {}, None
         shared = (bare, rows, given, filler)
-        for member in each(_one_refit, shared, range(count), **self._where):
-            member.rows_, member.weights_, member.refits_ = self.rows_, self.weights_, ()
-            found.append(member)
+        wanted = progress if count else False
+        with progress_bar("refits", count, unit="refits", wanted=wanted) as bar:
+            for member in each(_one_refit, shared, range(count), **self._where):
+                member.rows_, member.weights_, member.refits_ = self.rows_, self.weights_, ()
+                found.append(member)
+                bar.advance()
         return found
 
     def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> Engine:
