@@ -61,8 +61,7 @@ class VACA(LatentEngine):
         Gradient steps.
     weight_decay : float
         Not part of the gradient. With a block of causes, and more weights on the messages into one
-        column than there are rows, it grows with the root of that
-        ratio.
+        column than there are rows, it grows by that ratio.
     ema : float, optional
         See `vaca.engines.train_config.TrainConfig`.
 
@@ -142,7 +141,7 @@ class VACA(LatentEngine):
         if not layout.given:
             return self.weight_decay
         most = max(map(len, layout.column_parents()))
-        return self.weight_decay * max(1.0, most * self.embedding * self.width / rows) ** 0.5
+        return self.weight_decay * max(1.0, most * self.embedding * self.width / rows)
 
     def _build(self, layout: Layout, generator: torch.Generator) -> ValueNetwork:
         hidden, needed = self.hidden_layers, self.graph.longest_path - 1

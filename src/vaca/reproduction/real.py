@@ -119,6 +119,8 @@ def page(folder: Path) -> str:
     """The tables of docs/real-tables.md, from the stored answers and what is known."""
     truths = json.loads((folder / TRUTHS).read_text(encoding="utf-8"))
     records = [*_read(folder / OURS), *_read(folder / PEERS)]
+    place = {method: k for k, method in enumerate(METHODS)}
+    records.sort(key=lambda r: place.get(r["method"], len(place)))  # whatever was measured first
     parts = []
     for name, title in TITLES.items():
         mine = [r for r in records if r["table"] == name]
