@@ -99,7 +99,8 @@ class Trunk(nn.Module):
             cast("Tensor", linear[-1].bias).copy_(start)
             self.straight.weight.zero_()
         self._parts: dict[tuple[int, ...], Gathered] = {}
-        self._many = _filled_up(source, target, targets) if len(edges) >= MANY * targets else None
+        many = targets and len(edges) >= MANY * targets
+        self._many = _filled_up(source, target, targets) if many else None
 
     def forward(self, h: Tensor) -> Tensor:
         """Outputs of all targets from features (columns, rows, n_in): (targets, rows, n_out)."""
