@@ -116,7 +116,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     # ------------------------------------------------------------------ learning
 
     def _fit(self, given: FitInput) -> None:
-        self._order(self._own)
+        self._order()
         self._measure(given.train)
         generator = torch.Generator().manual_seed(self.seed)
         n = len(given.train[self._names[0]])
@@ -244,15 +244,11 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     def _seconds(self, share: float) -> float | None:
         return None if self.time_budget is None else share * self.time_budget
 
-    @property
-    def _own(self) -> list[str]:
-        """Columns with a mechanism: not those of blocks without causes, of which rows are drawn."""
-        return [c for c in self._parents if c not in self._observed] or list(self._parents)
-
-    def _order(self, own: list[str]) -> None:
-        """Columns with a mechanism first."""
-        self._names = own + [c for c in self._parents if c not in own]
-        self._count = len(own)
+    def _order(self, every: bool = False) -> None:
+        """Columns with a mechanism first; of blocks without causes rows are drawn."""
+        drawn = [] if every or len(self._observed) == len(self._parents) else list(self._observed)
+        self._names = [c for c in self._parents if c not in drawn] + drawn
+        self._count = len(self._names) - len(drawn)
 
     def _measure(self, rows: Columns) -> None:
         """Where and how wide each numeric column is."""
@@ -394,9 +390,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         return state | {"mean": self._mean, "scale": self._scale}
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
-        # Saved before rows of blocks were drawn alone: a mechanism for every column.
-        whole = len(state["flow/choice"]) == len(self._parents)
-        self._order(list(self._parents) if whole else self._own)
+        self._order(every=len(state["flow/choice"]) == len(self._parents))  # as it once was
         self._block_weights = state.get("block_weights")
         self._mean, self._scale = state["mean"], state["scale"]
         flows = Chosen([self._build(0), self._build(1)])
