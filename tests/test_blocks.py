@@ -67,8 +67,14 @@ def test_weights_of_rows_count_in_blocks_too(people):
 
 @pytest.mark.parametrize(
     ("engine", "settings"),
-    [("AdditiveNoise", {}), ("CausalFlow", {"steps": 20, "polish_steps": 5})],
+    [
+        ("AdditiveNoise", {}),
+        ("CausalFlow", {"steps": 20, "polish_steps": 5}),
+        ("VACA", {"steps": 20}),
+        ("VACA", {"steps": 20, "encoder_hidden_layers": 1}),
+    ],
 )
+@pytest.mark.filterwarnings("ignore:.*design condition")
 def test_other_engines_with_a_mechanism_for_each_column_draw_blocks_whole(
     engine, settings, people, tmp_path
 ):
@@ -81,3 +87,35 @@ def test_other_engines_with_a_mechanism_for_each_column_draw_blocks_whole(
     model.save(tmp_path / "model")
     pd.testing.assert_frame_equal(drawn, vaca.load(tmp_path / "model").sample(100, seed=0))
     assert model.refits_[0].sample(100, seed=0).shape == drawn.shape
+
+
+def test_networks_are_learned_for_treatment_and_outcome_alone(people):
+    flow = vaca.CausalFlow(GRAPH, steps=5, polish_steps=1).fit(people, progress=False)
+    assert len(flow._flows.choice) == 2
+    model = vaca.VACA(GRAPH, steps=5).fit(people, progress=False)
+    assert model._net.decoder.targets == 2
+    assert list(model.encode(people.head(3))) == ["treat.z0", "pay.z0"]
+    assert np.isfinite(model.log_prob(people.head(3), k=2)).all()
+    assert np.isfinite(flow.log_prob(people.head(3))).all()
+
+
+@pytest.mark.parametrize("engine", ["CausalFlow", "VACA"])
+def test_a_folder_with_a_mechanism_for_every_column_of_a_block_is_read(
+    engine, people, tmp_path, monkeypatch
+):
+    family, steps = getattr(vaca, engine), {"steps": 5}
+    with monkeypatch.context() as before:
+        order = vaca.CausalFlow._order
+        before.setattr(vaca.CausalFlow, "_order", lambda self: order(self, every=True))
+        before.setattr(vaca.VACA, "_given", lambda self: ())
+        model = family(GRAPH, **steps).fit(people, progress=False)
+        model.save(tmp_path / "model")
+        want = model.counterfactual(people.head(5), {"treat": 1})
+    again = vaca.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(again.counterfactual(people.head(5), {"treat": 1}), want)
+
+
+def test_a_graph_of_one_block_can_be_fitted(people):
+    graph = vaca.CausalGraph.from_text("people: {age, educ}")
+    for model in (vaca.CausalFlow(graph, steps=5), vaca.VACA(graph, steps=5)):
+        assert model.fit(people[["age", "educ"]], progress=False).sample(5, seed=0).shape == (5, 2)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -395,3 +396,14 @@ def test_a_clean_up_is_not_disturbed_by_a_second_asking(monkeypatch, capsys):
         for number, handler in before.items():
             signal.signal(number, handler)
     assert done == [True]
+
+
+def test_advice_for_python_is_given_as_an_option(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rows = pd.DataFrame({"a": [None, 1.5] * 20, "b": [2.5, None] * 20})
+    rows.to_csv("data.csv", index=False)
+    Path("graph.txt").write_text("a -> b")
+    assert run(["fit", "data.csv", "--graph", "graph.txt", "--missing", "drop", "--out", "m"]) == 2
+    said = capsys.readouterr().err
+    assert "fit with --missing model" in said
+    assert "missing='model'" not in said

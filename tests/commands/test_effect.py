@@ -79,3 +79,33 @@ def test_bounds_of_rows(saved, tmp_path, capsys):
     assert (table["happy=yes low"] <= table["happy=yes high"]).all()
     assert run([*words, "--bounds", "--draws", "5"]) == 2
     assert "--bounds is one line per row" in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def torn(tmp_path_factory):
+    """A model of a table in which nobody old is treated."""
+    rng = np.random.default_rng(0)
+    age = rng.normal(size=600)
+    treat = ((rng.random(600) < 0.5) & (age < 0.3)).astype(int)
+    df = pd.DataFrame({"age": age, "educ": rng.normal(size=600), "treat": treat})
+    df["pay"] = age + treat + rng.normal(size=600)
+    graph = vaca.CausalGraph.from_text("people: {age, educ}\npeople -> treat -> pay\npeople -> pay")
+    folder = tmp_path_factory.mktemp("torn") / "model"
+    vaca.AdditiveNoise(graph).fit(df, refits=2).save(folder)
+    return str(folder)
+
+
+def test_what_leaves_the_data_is_said_once_beside_the_numbers(torn, capsys):
+    question = ["--on", "pay", "--do", "treat=1", "--against", "treat=0", "--no-cross-check"]
+    assert run(["effect", torn, *question]) == 0
+    said = capsys.readouterr()
+    assert said.out.count("of the rows combine 'age' and 'treat'") == 1
+    assert "the data hold nobody comparable" in said.out
+    assert "combine" not in said.err
+
+
+def test_a_column_inside_a_block_is_refused_in_plain_words(torn, capsys):
+    assert run(["do", torn, "--do", "age=1"]) == 2
+    assert "inside a block" in capsys.readouterr().err
+    assert run(["do", torn, "--do", "age=0", "--do", "educ=0", "-n", "50"]) == 0
+    assert "pay" in capsys.readouterr().out

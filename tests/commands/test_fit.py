@@ -80,7 +80,7 @@ def test_identifiers_and_copies_of_the_treatment_are_warned_of(table, capsys):
     assert run([*FIT, "--missing", "drop"]) == 0
     said = capsys.readouterr()
     assert "person: all its values are different: an identifier?" in said.err
-    assert "copy (nearly) tell any in every row" in said.out
+    assert "copy (nearly) tells any in every row" in said.out
 
 
 def test_wrong_choices_name_the_right_ones(table, capsys):

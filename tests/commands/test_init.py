@@ -95,3 +95,23 @@ def test_near_copies_of_a_number():
     schema = vaca.Schema(dict.fromkeys(["t", "copy", "other"], vaca.Column("continuous")))
     rows = {"t": x, "copy": 3 - 2 * x, "other": np.random.default_rng(1).normal(size=300)}
     assert near_copies(rows, schema, "t") == ["copy"]
+
+
+def test_a_copy_of_the_treatment_is_said_before_the_fit(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    treat = (np.arange(400) % 40 == 0).astype(float)  # rare, as in LaLonde's table
+    sample = np.where(treat == 1, "trial", "survey").astype(object)
+    frame = pd.DataFrame({"sample": sample, "age": rng.normal(size=400), "treat": treat})
+    frame = frame.assign(hint=np.where(rng.random(400) < 0.5, treat, 0.0), y=rng.normal(size=400))
+    frame.loc[3:9, "treat"] = np.nan
+    frame.to_csv("data.csv", index=False)
+    assert run(["init", "data.csv"]) == 0
+    said = capsys.readouterr().out
+    assert "Warning: sample (nearly) tells treat in every row: a copy of it" in said
+    assert "# sample: a copy of treat? Then delete it above" in Path("graph.txt").read_text()
+
+
+def test_large_numbers_are_shown_in_full():
+    assert vaca.Column("continuous").shown(1292650.4) == "1292650"
+    assert vaca.Column("continuous").shown(35040.14) == "35040.1"

@@ -136,3 +136,30 @@ def test_an_engine_that_cannot_weigh_says_so():
     """Before anything is fitted."""
     with pytest.raises(VacaError, match="CAREFL cannot use weights"):
         vaca.CAREFL(GRAPH, epochs=1).fit(_table(), weights=np.ones(60))
+
+
+def test_refits_are_counted_on_the_bar(monkeypatch):
+    from contextlib import contextmanager
+
+    from vaca.engines import engine
+
+    told: list[tuple[str, int, bool | None]] = []
+    done: list[int] = []
+
+    class Bar:
+        def advance(self, count: int = 1) -> None:
+            done.append(count)
+
+    @contextmanager
+    def bar(label, total=None, *, unit="", wanted=None):
+        told.append((label, total, wanted))
+        yield Bar()
+
+    monkeypatch.setattr(engine, "progress_bar", bar)
+    rng = np.random.default_rng(0)
+    df = pd.DataFrame({"a": rng.normal(size=60), "b": rng.normal(size=60)})
+    graph = vaca.CausalGraph.from_edges([("a", "b")])
+    vaca.AdditiveNoise(graph).fit(df, refits=3)
+    vaca.AdditiveNoise(graph).fit(df, progress=True)
+    assert told == [("refits", 3, None), ("refits", 0, False)]
+    assert done == [1, 1, 1]

@@ -462,3 +462,17 @@ def test_a_very_long_chain_trains_and_warns(make) -> None:
         model = make(graph).fit(pd.DataFrame(walk, columns=names))
     assert np.isfinite(model.history_["loss"]).all()
     assert np.isfinite(model.sample(5, do={"x0": 1.0}, seed=0).to_numpy()).all()
+
+
+def test_decay_grows_with_the_weights_of_a_block_alone():
+    rows = pd.DataFrame({name: [0.0, 1.5, 2.0, 3.5] for name in "abty"})
+    sizes = []
+    for text in ("{a, b} -> t -> y\n{a, b} -> y", "a -> b -> t -> y\na -> y\nb -> y"):
+        model = vaca.VACA(vaca.CausalGraph.from_text(text))
+        schema = vaca.Schema.infer(rows, model.graph)
+        layout = Layout.of(
+            model.graph, schema, schema.encode(rows), model._given() if "{" in text else ()
+        )
+        sizes.append([model._decay(layout, n) for n in (100, 10**6)])
+    assert sizes[0] == [0.5 * 3 * 16 * 64 / 100, 0.5]
+    assert sizes[1] == [0.5, 0.5]

@@ -12,7 +12,8 @@ import pytest
 
 import vaca
 from vaca.errors import SupportWarning
-from vaca.model.support import SHARE, Overlap
+from vaca.model.regions import Regions
+from vaca.model.support import RARER, SHARE, Comparable, Overlap
 
 pytestmark = pytest.mark.usefixtures("without_trees")
 
@@ -139,3 +140,30 @@ def test_overlap_is_said_of_a_file(model, tmp_path):
     told = stream_counterfactuals(model, tmp_path / "rows.csv", {"x2": 0.0}, out, chunk=1000)
     (sentence,) = told.unseen
     assert "causes of 'x3'" in sentence and 50 < percent(sentence) < 95
+
+
+def test_a_region_that_only_several_columns_together_tell_is_found():
+    rng = np.random.default_rng(3)
+    rows = pd.DataFrame(rng.normal(size=(3000, 8)), columns=list("abcdefgh"))
+    never = (rows["a"] > 0) & (rows["b"] < 0.3)
+    rows["t"] = (rng.random(3000) < 0.4) & ~never
+    rows = rows.astype({"t": int})
+    rows["y"] = rows["t"] + rng.normal(size=3000)
+    graph = vaca.CausalGraph.from_text("{a, b, c, d, e, f, g, h} -> t -> y")
+    schema = vaca.Schema.infer(rows, graph)
+    x = schema.encode(rows)
+    likely = Comparable(x, "t", list("abcdefgh"), schema)
+    found = likely.lacking(x, 1)
+    assert found[never].mean() > 0.9
+    assert found[~never].mean() < 0.05
+    likely.regions = None  # a logistic regression alone does not see it
+    assert likely.lacking(x, 1)[never].mean() < 0.1
+
+
+@pytest.mark.parametrize("n", [300, 3000])
+def test_chance_leaves_no_region_empty(n):
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        design = rng.normal(size=(n, 40))
+        level = (rng.random(n) < 0.1).astype(int)
+        assert (Regions(design, level, 2).at_most(design, 1) > 0.1 / RARER).all()

@@ -160,6 +160,16 @@ def test_dependent_roots_are_offered_as_a_group():
     assert "a and b are not; group them: {a, b} -> y" in " ".join(found.parts["words"])
 
 
+def test_a_block_and_a_lone_root_that_depend_are_offered_an_arrow():
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=500)
+    frame = pd.DataFrame({"a": a, "b": rng.normal(size=500), "t": a + rng.normal(size=500)})
+    frame["y"] = rng.normal(size=500)
+    graph = CausalGraph.from_text("{a, b} -> y\nt -> y")
+    found = check_graph(graph, *encoded(frame, graph), quick=True)
+    assert "are not; draw an arrow: {a, b} -> t" in " ".join(found.parts["words"])
+
+
 # ---------------------------------------------------------------------- the fit
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 import sys
 import warnings
@@ -124,6 +125,15 @@ def _streams() -> None:
             stream.reconfigure(errors="backslashreplace")
 
 
+def _as_typed(text: str) -> str:
+    """Advice for Python as an option.
+
+    >>> _as_typed("or fit with missing='model'")
+    'or fit with --missing model'
+    """
+    return re.sub(r"\bmissing='(\w+)'", r"--missing \1", text)
+
+
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and give the exit code.
 
@@ -133,7 +143,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
     said: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = " ".join(str(message).split())
+        text = _as_typed(" ".join(str(message).split()))
         if text not in said:  # a command may ask the model twice, and needs no second warning
             said.add(text)
             note(f"vaca: warning: {text}")
@@ -150,7 +160,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             return _interrupted()
         except (VacaError, OSError) as error:
-            return _bad_input(_message(error))
+            return _bad_input(_as_typed(_message(error)))
         except ImportError as error:
             _exhausted.append(True)
             why = " ".join(str(error).split()).rstrip(".")

@@ -46,7 +46,7 @@ def do(
     if not change:
         raise InterventionError("name an intervention, for example --do age=40")
     names = columns_of(on, source, "--on")
-    nodes = set(change)
+    nodes = {source.graph.node_of(column) for column in change}
     moved = nodes.union(source.graph.descendants(*nodes))
     still = [c for c in source.schema_ if source.graph.node_of(c) not in moved]
     names = names or [c for c in source.schema_ if c not in still]

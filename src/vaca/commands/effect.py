@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -19,7 +20,7 @@ from vaca.commands.options import (
 from vaca.commands.reading import columns_of, load_model, parse_do
 from vaca.commands.terminal import note, number_text, say, show_table
 from vaca.commands.writing import check_out, check_plot, draw, write_table
-from vaca.errors import InterventionError, VacaError, did_you_mean
+from vaca.errors import InterventionError, SupportWarning, VacaError, did_you_mean
 from vaca.table.progress import progress_bar
 
 if TYPE_CHECKING:
@@ -133,7 +134,8 @@ def effect(
     levels = outcome_levels(source, outcomes, level)
     options: dict[str, Any] = {"given": rows, "n": n, "draws": draws, "seed": seed}
     options |= {"among": parse_among(among, source), "by": by or None}
-    with progress_bar("estimating"):
+    with progress_bar("estimating"), warnings.catch_warnings():
+        warnings.simplefilter("ignore", SupportWarning)  # said below, beside the numbers
         found: list[Any] = [
             source.effect(name, change, other, level=levels[name], **options) for name in outcomes
         ]

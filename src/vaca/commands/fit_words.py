@@ -124,7 +124,7 @@ def how_it_ended(history: pd.DataFrame, budget: float | None) -> str:
 def _copies(model: Any) -> list[str]:
     """A sentence for columns that tell the treatment nearly by themselves."""
     from vaca.table.roles import likely_question
-    from vaca.table.suspects import near_copies
+    from vaca.table.suspects import copies_words, near_copies
 
     treatment, _ = likely_question(model.graph, model.schema_)
     if treatment is None or not getattr(model, "rows_", None):
@@ -132,13 +132,7 @@ def _copies(model: Any) -> list[str]:
     node = model.graph.node_of(treatment)
     after = {c for n in model.graph.descendants(node) for c in model.graph.columns(n)}
     found = [c for c in near_copies(model.rows_, model.schema_, treatment) if c not in after]
-    if not found:
-        return []
-    return [
-        f"{_listed(found)} (nearly) tell {treatment} in every row: copies of it, or the rule that "
-        f"set it?\nNobody comparable is left to learn what {treatment} does; take copies out of "
-        "the graph."
-    ]
+    return [copies_words(found, treatment)] if found else []
 
 
 def show_next(model: Any, out: Path, data: Path) -> None:

@@ -71,6 +71,7 @@ def init(
     from vaca.table.files import complete, read_table
     from vaca.table.roles import guess_roles
     from vaca.table.schema import Schema
+    from vaca.table.suspects import copies_in, copies_words
     from vaca.table.toml import schema_text
 
     frame = read_table(data)
@@ -92,6 +93,9 @@ def init(
     for name, count in gaps.items():
         text += f"# {name}: {count:,} of {len(frame):,} values are missing\n"
     text += "".join(f"# {name}: left out, {why}\n" for name, why in left_out.items())
+    copies = [] if roles[0] is None else copies_in(frame, Schema(columns), roles[0])
+    copies = [name for name in copies if name != roles[1]]
+    text += "".join(f"# {name}: a copy of {roles[0]}? Then delete it above\n" for name in copies)
     with complete(graph_file) as part:
         part.write_text(text, encoding="utf-8")
     with complete(schema_file) as part:
@@ -106,6 +110,8 @@ def init(
     ]
     if guessed:
         echo(f"\nGuessed: {', '.join(guessed)}. If that is wrong, say --treatment, --outcome.")
+    if copies:
+        echo(f"\nWarning: {copies_words(copies, str(roles[0]))}")
     _tell_next(data, graph_file, schema_file, bool(gaps))
 
 

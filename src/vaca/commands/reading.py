@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +35,7 @@ def parse_do(texts: Iterable[str] | None, model: CausalModel) -> dict[str, Any]:
     """Turn `--do` texts into the `do` of the library.
 
     `column=value` sets, `column+=delta` and `column-=delta` shift. Where the name of a column holds
-    such a mark itself (`k = 1`), the longest name that fits is meant.
+    such a mark itself (`k = 1`), the longest name that fits is meant; it may stand in quotes.
     """
     from vaca import Shift
 
@@ -62,8 +62,11 @@ def parse_do(texts: Iterable[str] | None, model: CausalModel) -> dict[str, Any]:
     return result
 
 
-def _split_do(text: str, known: Iterable[str]) -> tuple[str, str, str]:
+def _split_do(text: str, known: Sequence[str]) -> tuple[str, str, str]:
     """The column, the sign of a shift ("" to set) and the value of a `--do`."""
+    quoted = re.fullmatch(r"""\s*(["'`])(.+?)\1\s*([+-]?)=(.*)""", text, re.DOTALL)
+    if quoted and quoted[2] in known:
+        return quoted[2], quoted[3], quoted[4].strip()
     for name in sorted(known, key=len, reverse=True):
         if text.strip().startswith(name):
             rest = re.fullmatch(r"\s*([+-]?)=(.*)", text.strip()[len(name) :], re.DOTALL)

@@ -116,7 +116,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     # ------------------------------------------------------------------ learning
 
     def _fit(self, given: FitInput) -> None:
-        self._names = list(self._parents)
+        self._order()
         self._measure(given.train)
         generator = torch.Generator().manual_seed(self.seed)
         n = len(given.train[self._names[0]])
@@ -244,6 +244,12 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     def _seconds(self, share: float) -> float | None:
         return None if self.time_budget is None else share * self.time_budget
 
+    def _order(self, every: bool = False) -> None:
+        """Columns with a mechanism first; of blocks without causes rows are drawn."""
+        drawn = [] if every or len(self._observed) == len(self._parents) else list(self._observed)
+        self._names = [c for c in self._parents if c not in drawn] + drawn
+        self._count = len(self._names) - len(drawn)
+
     def _measure(self, rows: Columns) -> None:
         """Where and how wide each numeric column is."""
         d = len(self._names)
@@ -269,7 +275,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
                 heads.append(Head(spec.kind, levels=len(spec.levels)))
         return Mechanisms(
             heads,
-            [self._inputs_of(c, place) for c in self._names],
+            [self._inputs_of(c, place) for c in self._names[: self._count]],
             hidden=self.width,
             layers=self.depth,
             bins=self.bins,
@@ -365,10 +371,10 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         rows = self._tensor(self.schema_.encode(frame)).to(self.device)
         with torch.no_grad():
             each = self._flows.log_prob(rows).cpu().numpy()
-        learned = [column not in self._observed for column in self._names]
+        learned = [j for j in range(self._count) if self._names[j] not in self._observed]
         total = each[:, learned].sum(1)
-        for j, column in enumerate(self._names):
-            if learned[j] and self.schema_.kind(column) == "continuous":
+        for j in learned:
+            if self.schema_.kind(self._names[j]) == "continuous":
                 total = total - np.log(self._unit[j])
         return pd.Series(total, index=frame.index, name="log_prob")
 
@@ -385,7 +391,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         return state | {"mean": self._mean, "scale": self._scale}
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
-        self._names = list(self._parents)
+        self._order(every=len(state["flow/choice"]) == len(self._parents))  # as it once was
         self._block_weights = state.get("block_weights")
         self._mean, self._scale = state["mean"], state["scale"]
         flows = Chosen([self._build(0), self._build(1)])

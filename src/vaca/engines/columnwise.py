@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, ndtri
 
-from vaca.engines.engine import Engine, kept_places
+from vaca.engines.engine import Engine
 from vaca.engines.walls import keep_within
 from vaca.model.primitives import Noise
 from vaca.table.columns import row_count
@@ -38,15 +38,7 @@ class ColumnwiseEngine(Engine, abc.ABC):
     gives back the factual value itself, to the last bit: floating-point inversion never shows.
     """
 
-    _block_weights: np.ndarray | None = None  # of the kept rows, in a refit
-
     # ------------------------------------------------------------------ the graph by columns
-
-    @cached_property
-    def _observed(self) -> dict[str, str]:
-        """Columns of blocks without causes, and their blocks: whole rows of these are drawn."""
-        blocks = [n for n in self.graph.roots if len(self.graph.columns(n)) > 1]
-        return {column: block for block in blocks for column in self.graph.columns(block)}
 
     @cached_property
     def _parents(self) -> dict[str, tuple[str, ...]]:
@@ -121,18 +113,7 @@ class ColumnwiseEngine(Engine, abc.ABC):
                 u[f"noise/{column}"] = rng.random(n)
             else:
                 u[f"noise/{column}"] = self._draw(column, n, rng)
-        for block in dict.fromkeys(self._observed.values()):
-            columns = self.graph.columns(block)
-            weights = self.weights_ if self._block_weights is None else self._block_weights
-            share = None if weights is None else weights / weights.sum()
-            rows = rng.choice(len(self.rows_[columns[0]]), size=n, p=share)
-            u.update({f"noise/{column}": self.rows_[column][rows] for column in columns})
-        return u
-
-    def _weigh_blocks(self, weights: np.ndarray) -> None:
-        """Take the weights of a refit, for the rows (n,) of the whole table, for blocks as well."""
-        if self._observed:
-            self._block_weights = weights[kept_places(len(weights), self.seed)]
+        return u | {f"noise/{column}": values for column, values in self._drawn(n, rng).items()}
 
     def abduct(self, x: Columns, rng: np.random.Generator | None = None) -> Noise:
         """Noise under which the mechanisms give the rows ``x``."""

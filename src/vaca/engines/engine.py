@@ -6,6 +6,7 @@ import abc
 import inspect
 from collections.abc import Mapping, Sequence
 from copy import copy
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
     rows_: Columns
     weights_: np.ndarray | None = None
     refits_: Sequence[Engine] = ()
+    _block_weights: np.ndarray | None = None  # of the kept rows, in a refit
     _where: Mapping[str, Any] = {}  # on which processes a fit is done
     history_: pd.DataFrame
 
@@ -185,7 +187,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         self._keep_rows(whole, given)
         try:
             self._fit(FitInput(train, held_out, pair, progress, checkpoint))
-            self.refits_ = self._refits(whole, given, refits, filler)
+            self.refits_ = self._refits(whole, given, refits, filler, progress)
         except BaseException:
             del self.schema_  # a half-trained model must not answer
             raise
@@ -223,16 +225,24 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         self.rows_, self.weights_ = rows, weights
 
     def _refits(
-        self, rows: Columns, given: np.ndarray | None, count: int, filler: Any = None
+        self,
+        rows: Columns,
+        given: np.ndarray | None,
+        count: int,
+        filler: Any = None,
+        progress: bool | None = False,
     ) -> list[Engine]:
         """Fits to the whole table under weights of a Bayesian bootstrap; gaps are filled again."""
         found: list[Engine] = []
         bare = copy(self)  # the rows go along once
         bare.rows_, bare.weights_ = {}, None
         shared = (bare, rows, given, filler)
-        for member in each(_one_refit, shared, range(count), **self._where):
-            member.rows_, member.weights_, member.refits_ = self.rows_, self.weights_, ()
-            found.append(member)
+        wanted = progress if count else False
+        with progress_bar("refits", count, unit="refits", wanted=wanted) as bar:
+            for member in each(_one_refit, shared, range(count), **self._where):
+                member.rows_, member.weights_, member.refits_ = self.rows_, self.weights_, ()
+                found.append(member)
+                bar.advance()
         return found
 
     def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> Engine:
@@ -245,6 +255,28 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
             f"{type(self).__name__} has no quick refits: fit it with refits=0, or fit several in "
             f'an ensemble, vaca.Ensemble(graph, "{type(self).__name__}")'
         )
+
+    @cached_property
+    def _observed(self) -> dict[str, str]:
+        """Columns of blocks without causes, and their blocks: whole rows of these are drawn."""
+        blocks = [n for n in self.graph.roots if len(self.graph.columns(n)) > 1]
+        return {column: block for block in blocks for column in self.graph.columns(block)}
+
+    def _drawn(self, n: int, rng: np.random.Generator) -> Columns:
+        """Rows of the blocks without causes."""
+        drawn: Columns = {}
+        for block in dict.fromkeys(self._observed.values()):
+            columns = self.graph.columns(block)
+            weights = self.weights_ if self._block_weights is None else self._block_weights
+            share = None if weights is None else weights / weights.sum()
+            rows = rng.choice(len(self.rows_[columns[0]]), size=n, p=share)
+            drawn.update({column: self.rows_[column][rows] for column in columns})
+        return drawn
+
+    def _weigh_blocks(self, weights: np.ndarray) -> None:
+        """Take the weights of a refit, for the rows (n,) of the whole table, for blocks as well."""
+        if self._observed:
+            self._block_weights = weights[kept_places(len(weights), self.seed)]
 
     def save(self, path: str | Path, overwrite: bool = True) -> None:
         """Write the fitted model to a folder of JSON and safetensors; `vaca.load` reads it."""

@@ -79,6 +79,14 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
     def _schedule(self, rows: int) -> dict[str, Any]:
         """`TrainConfig`'s epochs, batch_size, schedule and so on, for this number of rows."""
 
+    def _given(self) -> tuple[str, ...]:
+        """Columns that are not learned: rows of them are drawn."""
+        return ()
+
+    def _decay(self, layout: Layout, rows: int) -> float:
+        """The weight decay for a table of this size."""
+        return self.weight_decay
+
     def _check_objective(self) -> None:
         if self.objective not in OBJECTIVES:
             raise VacaError(f"objective is one of {OBJECTIVES}; got {self.objective!r}")
@@ -87,7 +95,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
 
     def _fit(self, given: FitInput) -> None:
         self._check_parameters()
-        layout = Layout.of(self.graph, self.schema_, given.train)
+        layout = Layout.of(self.graph, self.schema_, given.train, self._given())
         generator = torch.Generator().manual_seed(self.seed)
         net = self._build(layout, generator).to(self.device)
         draws = torch.Generator(device=self.device).manual_seed(self.seed + 1)
@@ -117,7 +125,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
             config=TrainConfig(
                 **schedule,
                 lr=self.lr,
-                weight_decay=self.weight_decay,
+                weight_decay=self._decay(layout, rows),
                 patience=patience_in_epochs(self.patience, schedule["epochs"]),
                 optimizer=net.optimizer,
                 beta2=net.beta2,
@@ -137,6 +145,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
     def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> LatentEngine:
         """Some steps on the weighted rows from where this network is."""
         result = copy(self)
+        result._weigh_blocks(weights)
         net = deepcopy(self._net).float().train()
         x = torch.as_tensor(self._layout.tensor(train), dtype=torch.float32, device=self.device)
         own, _ = weight_tensors((weights, weights), self.device)
@@ -154,7 +163,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
                 epochs=max(1, round(REFIT_STEPS / math.ceil(x.shape[1] / batch))),
                 batch_size=batch,
                 lr=REFIT_LR,
-                weight_decay=self.weight_decay,
+                weight_decay=self._decay(self._layout, x.shape[1]),
                 patience=None,
                 schedule="cosine",
                 ema=0.98,
@@ -189,11 +198,15 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
 
     def _state(self) -> dict[str, np.ndarray]:
         weights = {f"net/{k}": v.cpu().numpy() for k, v in self._net.state_dict().items()}
+        if self._layout.given and self._block_weights is not None:
+            weights["block_weights"] = self._block_weights
         return {**weights, **{f"layout/{k}": v for k, v in self._layout.arrays().items()}}
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
         arrays = {k.removeprefix("layout/"): v for k, v in state.items() if k.startswith("layout/")}
-        layout = Layout(self.graph, self.schema_, **arrays)
+        given = self._given() if arrays.pop("given", None) is not None else ()
+        layout = Layout(self.graph, self.schema_, **arrays, given=given)
+        self._block_weights = state.get("block_weights")
         net = self._build(layout, torch.Generator().manual_seed(0))
         weights = {k.removeprefix("net/"): v for k, v in state.items() if k.startswith("net/")}
         try:
@@ -215,6 +228,8 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
             u.update({k: np.zeros(n) for k in u if k.startswith("eps/")})
         for key in others:
             u.update({f"{key}/{name}": rng.standard_normal(shape) for name in self._latents()})
+        if self._layout.given:
+            u.update({f"given/{name}": values for name, values in self._drawn(n, rng).items()})
         return u
 
     def _latents(self) -> list[str]:
@@ -242,12 +257,13 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
             drawn = _normal(rng, tuple(noise.shape), values.device).cpu().numpy()
             u.update({f"{key}/{name}": value for name, value in zip(names, drawn, strict=True)})
         u.update(layout.unpack(eps, logistic, gumbel, shift))
-        return u
+        return u | {f"given/{name}": np.array(x[name]) for name in layout.given}
 
     @torch.no_grad()
     def simulate(self, u: Noise, do: Columns) -> Columns:
         """Decode the noise with the edges into the intervened nodes cut and their values set."""
         layout, net = self._layout, self._net
+        do = {name: u[f"given/{name}"] for name in layout.given} | do
         device = torch.device(self.device)
         packed = layout.pack(u, device)
         names = self._latents()
@@ -297,7 +313,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
                     found += list(np.atleast_2d(u[f"z/{name}"].T))
                 elif f"gumbel/{name}" in u:
                     found += list(u[f"gumbel/{name}"].T)
-                else:
+                elif f"logistic/{name}" in u:
                     found.append(_normal_score(u[f"logistic/{name}"]))
             out.update({f"{node}.z{k}": value for k, value in enumerate(found)})
         return out

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -31,6 +32,8 @@ class Layout:
     mean, scale, top : ndarray of shape (columns,)
         Centre and unit of continuous and count columns (0 and 1 for the others), and the largest
         value that a count may take.
+    given : tuple of str
+        Columns whose values are given to the network and not learned; they come last.
     """
 
     graph: CausalGraph
@@ -38,12 +41,15 @@ class Layout:
     mean: np.ndarray
     scale: np.ndarray
     top: np.ndarray
+    given: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, graph: CausalGraph, schema: Schema, x: Columns) -> Layout:
+    def of(
+        cls, graph: CausalGraph, schema: Schema, x: Columns, given: tuple[str, ...] = ()
+    ) -> Layout:
         """The layout with the mean and sd of the given rows."""
         mean, scale, top = [], [], []
-        for name in graph.all_columns:
+        for name in _ordered(graph, given):
             numeric = schema.kind(name) in ("continuous", "count")
             centre = float(x[name].mean()) if numeric else 0.0
             sd = float(x[name].std()) if numeric else 1.0
@@ -54,16 +60,22 @@ class Layout:
             mean.append(centre)
             scale.append(max(sd, least if schema.kind(name) == "continuous" else 0.5))
             top.append(4.0 * float(x[name].max()) + 100.0 if schema.kind(name) == "count" else 0.0)
-        return cls(graph, schema, np.array(mean), np.array(scale), np.array(top))
+        return cls(graph, schema, np.array(mean), np.array(scale), np.array(top), given)
 
     def arrays(self) -> dict[str, np.ndarray]:
         """What to save, beside graph and schema."""
-        return {"mean": self.mean, "scale": self.scale, "top": self.top}
+        arrays = {"mean": self.mean, "scale": self.scale, "top": self.top}
+        return arrays | ({"given": np.array([len(self.given)])} if self.given else {})
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """Columns in the order of the tensor."""
-        return self.graph.all_columns
+        return _ordered(self.graph, self.given)
+
+    @property
+    def learned(self) -> tuple[str, ...]:
+        """Columns that are not given."""
+        return self.names[: len(self.names) - len(self.given)]
 
     def specs(self) -> list[Discrete]:
         """Kind and size of each column."""
@@ -90,13 +102,16 @@ class Layout:
         return [[place[p] for p in self.graph.parents(n)] for n in self.graph.nodes]
 
     def column_parents(self) -> list[list[int]]:
-        """Parents of each column: all columns of the parents, and earlier ones of its own node."""
-        columns, result = self.node_columns(), []
+        """Parents of each column: all columns of the parents, and earlier ones of its own node.
+
+        Columns that are given have none and are left out.
+        """
+        columns, result = self.node_columns(), {}
         for node, own in enumerate(columns):
             above = [c for p in self.node_parents()[node] for c in columns[p]]
-            for k in range(len(own)):
-                result.append(above + own[:k])
-        return result
+            for k, column in enumerate(own):
+                result[column] = above + own[:k]
+        return [result[i] for i in range(len(self.learned))]
 
     # ------------------------------------------------------------------ rows
 
@@ -133,7 +148,7 @@ class Layout:
 
     def log_scale(self) -> float:
         """Sum of the logarithms of the units of the continuous columns."""
-        at = [i for i, n in enumerate(self.names) if self.schema.kind(n) == "continuous"]
+        at = [i for i, n in enumerate(self.learned) if self.schema.kind(n) == "continuous"]
         return float(np.log(self.scale[at]).sum())
 
     # ------------------------------------------------------------------ noise of the columns
@@ -141,7 +156,7 @@ class Layout:
     def column_noise(self, n: int, rng: np.random.Generator) -> dict[str, np.ndarray]:
         """Prior noise of the decoder: `eps` of continuous, `logistic` or `gumbel` of discrete."""
         u: dict[str, np.ndarray] = {}
-        for name in self.names:
+        for name in self.learned:
             kind = self.schema.kind(name)
             if kind == "continuous":
                 u[f"eps/{name}"] = rng.standard_normal(n)
@@ -157,10 +172,10 @@ class Layout:
         """The noise of `column_noise` as tensors: eps, logistic, shift and gumbel."""
         rows = row_count(u)
         out = {k: np.zeros((len(self.names), rows)) for k in ("eps", "logistic", "shift")}
-        categories = [n for n in self.names if self.schema.kind(n) == "categorical"]
+        categories = [n for n in self.learned if self.schema.kind(n) == "categorical"]
         most = max((len(self.schema.levels(n)) for n in categories), default=0)
         gumbel = np.zeros((len(categories), rows, most))
-        for i, name in enumerate(self.names):
+        for i, name in enumerate(self.learned):
             for key, array in out.items():
                 if f"{key}/{name}" in u:
                     array[i] = u[f"{key}/{name}"]
@@ -174,7 +189,7 @@ class Layout:
         """The inverse of `pack`."""
         u: dict[str, np.ndarray] = {}
         category = 0
-        for i, name in enumerate(self.names):
+        for i, name in enumerate(self.learned):
             kind = self.schema.kind(name)
             if kind == "continuous":
                 u[f"eps/{name}"] = eps[i]
@@ -192,7 +207,7 @@ class Layout:
         self, rows: int, rng: np.random.Generator | None, device: torch.device
     ) -> tuple[Tensor, Tensor]:
         """Uniforms for the posterior of the discrete noise; without ``rng`` the middle, 1/2."""
-        categories = [n for n in self.names if self.schema.kind(n) == "categorical"]
+        categories = [n for n in self.learned if self.schema.kind(n) == "categorical"]
         most = max((len(self.schema.levels(n)) for n in categories), default=0)
         shapes = ((len(self.names), rows), (len(categories), rows, most))
         if rng is None:
@@ -201,3 +216,7 @@ class Layout:
             arrays = [np.clip(rng.random(shape), _EDGE, 1.0 - _EDGE) for shape in shapes]
         first, second = (torch.from_numpy(a).to(device) for a in arrays)
         return first, second
+
+
+def _ordered(graph: CausalGraph, given: tuple[str, ...]) -> tuple[str, ...]:
+    return (*(c for c in graph.all_columns if c not in given), *given)

@@ -59,8 +59,11 @@ class VACA(LatentEngine):
         Largest sd of the output noise, in sds of the column.
     steps : int
         Gradient steps.
+    weight_decay : float
+        Not part of the gradient. With a block of causes, and more weights on the messages into one
+        column than there are rows, it grows by that ratio.
     ema : float, optional
-        See `vaca.engines.train_config.TrainConfig`; the weight decay is not part of the gradient.
+        See `vaca.engines.train_config.TrainConfig`.
 
     Attributes
     ----------
@@ -128,6 +131,18 @@ class VACA(LatentEngine):
         check_variance(self.variance, "decoder", "column")
         check_conditions(self.graph.longest_path, self.hidden_layers, self.encoder_hidden_layers)
 
+    def _given(self) -> tuple[str, ...]:
+        """The columns of blocks without causes, unless there is nothing else."""
+        drawn = tuple(self._observed)
+        return drawn if len(drawn) < len(self.graph.all_columns) else ()
+
+    def _decay(self, layout: Layout, rows: int) -> float:
+        """More of it where a block gives a column more weights than there are rows."""
+        if not layout.given:
+            return self.weight_decay
+        most = max(map(len, layout.column_parents()))
+        return self.weight_decay * max(1.0, most * self.embedding * self.width / rows)
+
     def _build(self, layout: Layout, generator: torch.Generator) -> ValueNetwork:
         hidden, needed = self.hidden_layers, self.graph.longest_path - 1
         return ValueNetwork(
@@ -160,7 +175,8 @@ class VACA(LatentEngine):
         """Decode the noise, with edges into intervened nodes cut; columns stay within walls."""
         out = super().simulate(u, do)
         for column, values in out.items():
-            if column not in do and not self.schema_[column].discrete:
+            drawn = column in do or column in self._layout.given
+            if not drawn and not self.schema_[column].discrete:
                 out[column] = keep_within(values, self.schema_[column])
         return out
 

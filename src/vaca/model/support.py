@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from vaca.graph.dag import CausalGraph
+from vaca.model.regions import Regions
 from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Columns, Schema
 
@@ -33,6 +34,8 @@ RANGES = 10
 SHARE = 0.1
 #: A level this many times rarer among similar rows than overall counts as out of reach for them.
 RARER = 20
+#: Fewer rows than this are not cut into regions.
+FEWEST = 200
 #: Rows of an answer that are checked.
 ROWS = 10_000
 
@@ -172,6 +175,8 @@ class Overlap:
 class Comparable:
     """How likely a level of a column is for rows like the given ones, by a logistic regression.
 
+    In a large table trees look for regions without it too.
+
     Examples
     --------
     >>> import numpy as np, pandas as pd, vaca
@@ -197,7 +202,7 @@ class Comparable:
         self.causes, self.schema = list(causes), schema
         design = self._numbers(rows)
         self.mean, self.scale = design.mean(0), np.maximum(design.std(0), 1e-12)
-        self.model = None
+        self.model = self.regions = None
         self.share = np.bincount(rows[column], weights, len(schema.levels(column)))
         self.share = self.share / self.share.sum()
         if len(np.unique(rows[column])) > 1:
@@ -206,6 +211,8 @@ class Comparable:
                 self.model = LogisticRegression(max_iter=200).fit(
                     self._design(rows), rows[column], weights
                 )
+            if len(design) >= FEWEST:
+                self.regions = Regions(design, rows[column], len(self.share), weights)
 
     def lacking(self, rows: Columns, level: int) -> np.ndarray:
         """For which rows (n,) the level is at least `RARER` times rarer than overall."""
@@ -214,6 +221,8 @@ class Comparable:
             return np.full(n, self.share[level] == 0)
         place = int(np.flatnonzero(self.model.classes_ == level)[0])
         chance = self.model.predict_proba(self._design(rows))[:, place]
+        if self.regions is not None:
+            chance = np.minimum(chance, self.regions.at_most(self._numbers(rows), level))
         return chance * RARER < self.share[level]
 
     def _numbers(self, rows: Columns) -> np.ndarray:

@@ -9,7 +9,7 @@ import pandas as pd
 
 from vaca.table.schema import Columns, Schema
 
-__all__ = ["near_copies", "why_identifier"]
+__all__ = ["copies_in", "copies_words", "near_copies", "why_identifier"]
 
 _ID = re.compile(r"(^|_|\b)(id|ids|uuid|guid|key|seqn|index|rownum|row|unnamed: \d+)$", re.I)
 #: Fewer rows than this are all different by chance.
@@ -73,6 +73,31 @@ def near_copies(rows: Columns, schema: Schema, treatment: str) -> list[str]:
     return found
 
 
+def copies_in(frame: pd.DataFrame, schema: Schema, treatment: str) -> list[str]:
+    """The near copies of the treatment in a table, among rows where both are known."""
+    found = []
+    for name in schema:
+        pair = Schema({name: schema[name], treatment: schema[treatment]})
+        rows = frame[list(pair)].dropna()
+        if name != treatment and len(rows):
+            found += near_copies(pair.encode(rows), pair, treatment)
+    return found
+
+
+def copies_words(names: list[str], treatment: str) -> str:
+    """What to know of near copies of a treatment.
+
+    >>> print(copies_words(["same"], "t").partition(":")[0])
+    same (nearly) tells t in every row
+    """
+    shown = ", ".join(names[:8]) + (f" and {len(names) - 8} more" if names[8:] else "")
+    tell, what = ("tells", "a copy of it") if len(names) == 1 else ("tell", "copies of it")
+    return (
+        f"{shown} (nearly) {tell} {treatment} in every row: {what}, or the rule that set it?\n"
+        f"Nobody comparable is left to learn what {treatment} does; take copies out of the graph."
+    )
+
+
 def _cells(values: np.ndarray, discrete: bool) -> np.ndarray:
     if discrete:
         return values.astype(np.int64)
@@ -83,4 +108,6 @@ def _tells(cells: np.ndarray, target: np.ndarray) -> bool:
     table = np.zeros((cells.max() + 1, target.max() + 1))
     np.add.at(table, (cells, target), 1.0)
     known, guess = table.max(axis=1).sum() / len(cells), table.sum(axis=0).max() / len(cells)
-    return bool(known > TELLS and guess < 0.5 + TELLS / 2 and len(table) < len(cells) / 5)
+    # Of a rare treatment nearly all rows are known before: most of the others have to be told.
+    told = known - guess > 0.9 * (1.0 - guess)
+    return bool(known > TELLS and told and guess < 0.5 + TELLS / 2 and len(table) < len(cells) / 5)

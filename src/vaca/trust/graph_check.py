@@ -171,8 +171,14 @@ def _roots_part(
     names = "; ".join(listed(group) for group in groups)
     count = sum(len(group) for group in groups)
     below = [n for n in graph.nodes if set(graph.parents(n)) & set(groups[0])]
-    form = f"{{{', '.join(groups[0])}}}" + (f" -> {below[0]}" if below else "")
-    words = f"separate roots claim to be independent, but {names} are not; group them: {form}"
+    blocks = [n for n in groups[0] if len(graph.columns(n)) > 1]
+    alone = [n for n in groups[0] if n not in blocks]
+    if blocks and alone:  # a column in a block can no longer be asked about
+        advice = f"draw an arrow: {blocks[0]} -> {alone[0]}"
+    else:
+        columns = ", ".join(c for n in groups[0] for c in graph.columns(n))
+        advice = f"group them: {{{columns}}}" + (f" -> {below[0]}" if below else "")
+    words = f"separate roots claim to be independent, but {names} are not; {advice}"
     return line("roots", "doubtful", count, "0 dependent", words)
 
 

@@ -37,7 +37,7 @@ class Chosen(nn.Module):
     def __init__(self, stacks: Sequence[Mechanisms]) -> None:
         super().__init__()
         self.stacks = nn.ModuleList(stacks)
-        self.register_buffer("choice", torch.zeros(len(stacks[0].heads), dtype=torch.long))
+        self.register_buffer("choice", torch.zeros(stacks[0].count, dtype=torch.long))
         self.train()
 
     @property
@@ -89,7 +89,7 @@ class Candidates(nn.Module):
         self.penalties = tuple(penalties)
         self.live = nn.ModuleList(build(k) for k in range(len(self.penalties)))
         self.best = Chosen([build(k) for k in range(len(self.penalties))]).requires_grad_(False)
-        shape = (len(self.penalties), len(self.best.heads))
+        shape = (len(self.penalties), len(self.best.choice))
         self.register_buffer("score", torch.full(shape, math.inf))
 
     def features(self, values: Tensor) -> Tensor:
@@ -124,7 +124,7 @@ class Candidates(nn.Module):
         the given held-out rows.
         """
         losses = [-stack.log_prob(values).double() for stack in self.best.stacks]  # type: ignore[operator]
-        for j in range(len(self.best.heads)):
+        for j in range(len(self.best.choice)):
             for k in range(1, len(losses)):
                 gain = losses[int(self.best.choice[j])][:, j] - losses[k][:, j]
                 spread = gain.std(unbiased=False) / math.sqrt(len(gain))

@@ -73,7 +73,8 @@ class Mechanisms(nn.Module):
     heads : sequence of Head
         One per column.
     parents : sequence of sequence of int
-        Positions of each column's parent columns.
+        Positions of each column's parent columns. Columns after the last of these are given: others
+        may have them as parents, and they have no mechanism.
     hidden, layers : int
         Width and number of hidden layers of each column's network.
     bins : int
@@ -105,7 +106,7 @@ class Mechanisms(nn.Module):
         super().__init__()
         self.heads = tuple(heads)
         self.bins, self.bound, self.affine, self.fixed_shape = bins, bound, affine, fixed_shape
-        d = len(self.heads)
+        self.count = d = len(parents)
         starts = [0]
         for head in self.heads:
             starts.append(starts[-1] + head.width)
@@ -139,7 +140,7 @@ class Mechanisms(nn.Module):
             uniform(d, hidden, hidden, scale=scale) for _ in range(layers - 1)
         )
         self.bs = nn.ParameterList(uniform(d, 1, hidden, scale=0.1) for _ in range(layers - 1))
-        self.numeric = [j for j, head in enumerate(self.heads) if head.numeric]
+        self.numeric = [j for j, head in enumerate(self.heads[:d]) if head.numeric]
         self.place = {j: k for k, j in enumerate(self.numeric)}
         sizes = 2 * affine + 3 * bins - 1
         # Small last layers: every mechanism starts near the identity (or the uniform levels).
@@ -151,7 +152,7 @@ class Mechanisms(nn.Module):
         self.skip = nn.Parameter(torch.zeros(d, most, 1), requires_grad=affine)
         self.level_w = nn.ParameterDict()
         self.level_b = nn.ParameterDict()
-        for j, head in enumerate(self.heads):
+        for j, head in enumerate(self.heads[:d]):
             if not head.numeric:
                 self.level_w[str(j)] = uniform(hidden, head.levels, scale=last)
                 self.level_b[str(j)] = nn.Parameter(torch.zeros(head.levels))
@@ -171,7 +172,7 @@ class Mechanisms(nn.Module):
 
     def _trunk(self, features: Tensor, columns: list[int]) -> tuple[Tensor, Tensor]:
         """Hidden units (k, n, hidden) and linear shifts (k, n, 1) of the given columns."""
-        whole = len(columns) == len(self.heads)
+        whole = len(columns) == self.count
 
         def pick(weights: Tensor) -> Tensor:
             return weights if whole else weights[columns]
@@ -260,14 +261,14 @@ class Mechanisms(nn.Module):
     # ------------------------------------------------------------------ likelihood
 
     def log_prob(self, values: Tensor, features: Tensor | None = None) -> Tensor:
-        """Log-density or log-probability of each column given its parents, (n, d)."""
+        """Log-density or log-probability of each column given its parents, (n, count)."""
         if features is None:
             features = self.features(values)
-        every = list(range(len(self.heads)))
+        every = list(range(self.count))
         h, skip = self._trunk(features, every)
         result: list[Tensor] = [values.new_zeros(0)] * len(every)
         if self.numeric:
-            at = slice(None) if len(self.numeric) == len(every) else self.numeric
+            at = slice(self.count) if len(self.numeric) == len(every) else self.numeric
             mu, s, spline = self._spline(h[at], skip[at], self.numeric)
             x = values.T[at]
             u, slope = spline.every.call_and_ladj((x - mu) * torch.exp(-s))

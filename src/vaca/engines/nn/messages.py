@@ -16,6 +16,8 @@ from vaca.engines.nn.likelihoods import Discrete
 
 #: Inputs are cut here (in sds), so that a wild `do` extrapolates as a constant, not without bound.
 _FAR = 30.0
+#: From this many messages a target on, they are summed in one product, not one by one.
+MANY = 24
 
 
 class Embedding(nn.Module):
@@ -97,11 +99,18 @@ class Trunk(nn.Module):
             cast("Tensor", linear[-1].bias).copy_(start)
             self.straight.weight.zero_()
         self._parts: dict[tuple[int, ...], Gathered] = {}
+        many = targets and len(edges) >= MANY * targets
+        self._many = _filled_up(source, target, targets) if many else None
 
     def forward(self, h: Tensor) -> Tensor:
         """Outputs of all targets from features (columns, rows, n_in): (targets, rows, n_out)."""
         m = self.bias.expand(self.targets, h.shape[1], self.width)
-        if len(self.source):
+        if self._many is not None:
+            edges, sources = (at.to(h.device) for at in self._many)
+            weight = torch.cat([self.message.weight, torch.zeros_like(self.message.weight[:1])])
+            said = h[sources].view(*edges.shape, h.shape[1], -1).transpose(1, 2).flatten(2)
+            m = torch.baddbmm(self.bias, said, weight[edges].flatten(1, 2))
+        elif len(self.source):
             m = m.index_add(0, self.target, self.message(h[self.source]))
         return self.update(F.silu(m)) + self.straight(m)
 
@@ -147,6 +156,13 @@ class Trunk(nn.Module):
         """Weights may change from here on, or have changed."""
         self._parts = {}
         return super().train(mode)
+
+
+def _filled_up(source: Tensor, target: Tensor, targets: int) -> tuple[Tensor, Tensor]:
+    """Edges into each target (targets, most) and their sources, flat; past the last is no edge."""
+    into = [(target == i).nonzero().squeeze(1) for i in range(targets)]
+    edges = torch.nn.utils.rnn.pad_sequence(into, True, padding_value=len(source))
+    return edges, torch.cat([source, source.new_zeros(1)])[edges].flatten()
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,8 @@ class ValueNetwork(Network):
     Parameters
     ----------
     parents : sequence of sequence of int
-        Parents of each column; a topological order of the columns is not needed.
+        Parents of each column; a topological order of the columns is not needed. Columns after the
+        last of these are given: they send messages and are not learned.
     columns : sequence of Discrete
         Kind and size of each column.
     width, depth, embedding : int
@@ -95,14 +96,14 @@ class ValueNetwork(Network):
     ) -> None:
         super().__init__()
         self.parents = [tuple(p) for p in parents]
-        self.layers = depth_layers(self.parents)
+        count = len(parents)
+        self.layers = depth_layers([[j for j in own if j < count] for own in parents])
         self.rounds = len(self.layers) - 1 if rounds is None else rounds
         self.noise, self.refinements = noise, refinements
         self.cap = self.cap_end = cap
-        count = len(columns)
         edges = [(j, i) for i in range(count) for j in parents[i]]
-        self.discrete = DiscreteLikelihood(columns)
-        self.continuous = [i for i, c in enumerate(columns) if c.kind == "continuous"]
+        self.discrete = DiscreteLikelihood(columns[:count])
+        self.continuous = [i for i, c in enumerate(columns[:count]) if c.kind == "continuous"]
         self.map_size = parameter_count(steps)
         self.embed = Embedding(columns, embedding, generator)
         identity = identity_parameters(steps)
@@ -229,7 +230,7 @@ class ValueNetwork(Network):
         low = x.to(dtype)
         h = self.embed(low)
         n_out = self.decoder.straight.weight.shape[-1]
-        parameters = low.new_empty(len(x), x.shape[1], n_out)
+        parameters = low.new_empty(len(self.parents), x.shape[1], n_out)
         by_row = h.transpose(0, 1).contiguous()
         for layer in self.layers:
             parameters[layer] = self.decoder.some(by_row, layer)
@@ -280,12 +281,15 @@ class ValueNetwork(Network):
             x.index_copy_(0, place, out)
             h.index_copy_(1, place, self.embed(out.to(dtype), which).transpose(0, 1))
 
+        for i in range(len(self.parents), len(x)):
+            x[i] = do[i]
+            h[:, i] = self.embed(x[[i]].to(dtype), [i])[0]
         if self.rounds >= len(self.layers) - 1:
             # Enough rounds: a column is final after the round of its depth, so compute it then.
             for layer in self.layers:
                 run(layer)
             return x
-        everything = list(range(len(eps)))
+        everything = list(range(len(self.parents)))
         run(everything, messages=False)
         for _ in range(self.rounds):
             run(everything)
