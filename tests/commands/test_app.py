@@ -407,3 +407,13 @@ def test_advice_for_python_is_given_as_an_option(tmp_path, monkeypatch, capsys):
     said = capsys.readouterr().err
     assert "fit with --missing model" in said
     assert "missing='model'" not in said
+
+
+def test_an_interrupt_while_a_class_is_being_made_is_one_too(monkeypatch, capsys):
+    class Field:
+        def __set_name__(self, owner, name):
+            raise KeyboardInterrupt  # Python 3.11 makes a RuntimeError of it
+
+    monkeypatch.setattr(vaca.scms, "names", lambda: type("Late", (), {"field": Field()}))
+    assert run(["scms"]) == 130
+    assert capsys.readouterr().err == "vaca: interrupted\n"

@@ -113,5 +113,5 @@ def test_a_copy_of_the_treatment_is_said_before_the_fit(tmp_path, monkeypatch, c
 
 
 def test_large_numbers_are_shown_in_full():
-    assert vaca.Column("continuous").shown(1292650.4) == "1292650"
-    assert vaca.Column("continuous").shown(35040.14) == "35040.1"
+    assert vaca.Column("continuous").shown(1292650.4) == "1,292,650"
+    assert vaca.Column("continuous").shown(35040.14) == "35,040.1"

@@ -159,26 +159,11 @@ def run(arguments: Sequence[str] | None = None) -> int:
             )
         except KeyboardInterrupt:
             return _interrupted()
-        except (VacaError, OSError) as error:
-            return _bad_input(_as_typed(_message(error)))
-        except ImportError as error:
-            _exhausted.append(True)
-            why = " ".join(str(error).split()).rstrip(".")
-            return _bad_input(f"a library could not be loaded: {why}. Is there enough memory?")
-        except MemoryError:
-            return _out_of_memory()
         except Exception as error:
-            if isinstance(error, RuntimeError) and any(t in str(error) for t in _NO_MEMORY):
-                return _out_of_memory()
-            name = type(error).__name__
-            if name == "Abort":  # the parser's form of Ctrl-C
+            # The parser's form of Ctrl-C; or what Python makes of one while a class is being made.
+            if type(error).__name__ == "Abort" or _on_its_way_out(error):
                 return _interrupted()
-            if name == "NoArgsIsHelpError":
-                typer.echo(error.ctx.get_help(), err=True)  # type: ignore[attr-defined]
-                return 2
-            if hasattr(error, "format_message"):  # the parser's usage errors
-                return _bad_input(error.format_message())  # type: ignore[attr-defined]
-            raise
+            return _told(error)
     if code == 130:
         return _interrupted()
     try:
@@ -186,6 +171,25 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:  # the last words did not fit on the disk
         return _bad_input(_message(error))
     return code if isinstance(code, int) else 0
+
+
+def _told(error: Exception) -> int:
+    """Say in one line what went wrong; what nobody expected goes on as it is."""
+    if isinstance(error, VacaError | OSError):
+        return _bad_input(_as_typed(_message(error)))
+    if isinstance(error, ImportError):
+        _exhausted.append(True)
+        why = " ".join(str(error).split()).rstrip(".")
+        return _bad_input(f"a library could not be loaded: {why}. Is there enough memory?")
+    short = isinstance(error, RuntimeError) and any(t in str(error) for t in _NO_MEMORY)
+    if short or isinstance(error, MemoryError):
+        return _out_of_memory()
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(error.ctx.get_help(), err=True)  # type: ignore[attr-defined]
+        return 2
+    if hasattr(error, "format_message"):  # the parser's usage errors
+        return _bad_input(error.format_message())  # type: ignore[attr-defined]
+    raise error
 
 
 def _message(error: BaseException) -> str:
@@ -220,12 +224,17 @@ def _end_again(number: int, frame: Any) -> None:
     An interrupt that comes inside a library's own clean-up (a weak reference, a finalizer) is
     printed or dropped there, and the command would go on as if nothing had been said.
     """
-    error = sys.exc_info()[1]
+    if not _on_its_way_out(sys.exc_info()[1]):
+        raise KeyboardInterrupt
+
+
+def _on_its_way_out(error: BaseException | None) -> bool:
+    """Whether an interrupt is behind this error."""
     while error is not None:
         if isinstance(error, KeyboardInterrupt):
-            return
+            return True
         error = error.__context__
-    raise KeyboardInterrupt
+    return False
 
 
 def _interrupted() -> int:

@@ -40,7 +40,7 @@ def plot_effects(
     --------
     >>> from vaca.model.answers import Effect
     >>> ax = plot_effects([Effect(1.0, 0.2, "y", {"x": 1}, {"x": 0})])
-    >>> [tick.get_text() for tick in ax.get_yticklabels()]
+    >>> [" ".join(tick.get_text().split()) for tick in ax.get_yticklabels()]
     ['y: do(x = 1) against do(x = 0)']
     """
     check_axes(ax)
