@@ -10,6 +10,7 @@ import pytest
 from scipy.special import ndtr
 
 import vaca
+from vaca.engines.mechanisms import locations
 from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
 from vaca.engines.mechanisms.noise import NoiseCurve
 
@@ -34,9 +35,10 @@ def test_each_column_gets_the_simplest_mechanism_that_fits() -> None:
     assert "trees" in mechanism(2.0 * (np.floor(4 * x) % 2) + 0.2 * e, x)[1]
 
 
-def test_trees_that_score_some_rows_only_say_nothing_of_the_others() -> None:
+def test_trees_that_score_some_rows_only_say_nothing_of_the_others(monkeypatch) -> None:
+    monkeypatch.setattr(locations, "FEW_FOR_TREES", 600)  # more are scored on one fold
     rng = np.random.default_rng(0)
-    x, w, e = rng.normal(size=(3, 4500))  # of so many rows, trees are scored on a fold alone
+    x, w, e = rng.normal(size=(3, 900))
     step = np.where((x > 0) ^ (w > 0.3), 3, 0) * np.where(x + w > 1, -1, 1)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

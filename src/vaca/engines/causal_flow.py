@@ -132,9 +132,8 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
             rows = values[index]
             noise = torch.randn(rows.shape, generator=generator).to(self.device)
-            return flows.loss(
-                rows + jitter * noise, features[index], None if own is None else own[index]
-            )
+            weights = None if own is None else own[index]
+            return flows.loss(rows + jitter * noise, features[index], weights)
 
         per_epoch = math.ceil(n / self.batch_size)
         epochs = max(1, math.ceil(self.steps / per_epoch))
