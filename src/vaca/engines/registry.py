@@ -32,7 +32,7 @@ class Entry:
     paper : bool
         Whether it is a model of the paper, with the paper's settings as ``.paper(name)``.
     auto : bool
-        Whether `vaca.auto` tries it.
+        Whether it is among the engines that `vaca fit --engine auto` and audits choose from.
     arrows : bool
         Whether it keeps to every arrow of the graph, and not only to an order of the columns.
     alone : bool

@@ -9,7 +9,7 @@ import pandas as pd
 
 import vaca
 from vaca.show.pages import picture, render, template
-from vaca.show.plot.parts import wrap
+from vaca.show.plot.parts import COLOURS, wrap
 from vaca.show.words import number
 from vaca.table.files import complete
 
@@ -112,7 +112,7 @@ def _overlap(found: Check) -> str:
         figure = Figure(figsize=(4.0, 2.5), layout="constrained")
         ax = figure.subplots()
         groups = {has: chance["chance"][chance["has"] == has] for has in (False, True)}
-        for has, colour, hatch in ((False, "#0072b2", ""), (True, "#d55e00", "//")):
+        for has, colour, hatch in ((False, COLOURS[2], ""), (True, COLOURS[1], "//")):
             ax.hist(
                 groups[has], bins=20, range=(0, 1), alpha=0.6,
                 color=colour, hatch=hatch, label="have it" if has else "do not have it",
