@@ -90,6 +90,8 @@ WHY = {
     "flow": "In mgraph-nadd a parent turns the sign of the noise, which no data can show. In "
     "triangle-nlin x2 follows x1 closely, so that `do(x2)` asks for pairs that the data hardly "
     "have.",
+    "composite": "The two cells are those of CausalFlow, for its reasons; in triangle-nlin the "
+    "published figure is at the floor.",
     "additive": "Its noise is added, and in the nadd SCMs it is multiplied: the answer is outside "
     "what it can say. It is here as the baseline that others must beat elsewhere.",
 }
