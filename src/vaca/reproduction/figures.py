@@ -18,7 +18,7 @@ from vaca.show.words import number
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Picture", "bar_words", "bars", "box", "box_words", "lines", "pairs", "trend_words"]
+__all__ = ["Picture", "bar_words", "bars", "box", "box_words", "lines", "trend_words"]
 
 COLOURS = ("#0b6e99", "#d1495b", "#3a7d44", "#edae49", "#6c4f9e", "#5a6577", "#00798c", "#a23b72")
 
@@ -200,47 +200,3 @@ def box(values: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: str) -> 
         axis.set_ylabel(ylabel)
         axis.set_yscale("log")
     return figure
-
-
-def pairs(data: pd.DataFrame, title: str, other: pd.DataFrame | None = None) -> Figure:
-    """Histograms on the diagonal and scatter plots below it, for every pair of columns.
-
-    Parameters
-    ----------
-    data : DataFrame
-        Rows of the truth.
-    other : DataFrame, optional
-        Rows of a model, drawn over them.
-    """
-    from matplotlib.figure import Figure
-
-    names = [str(c) for c in data.columns]
-    size = max(4.0, min(14.0, 1.4 * len(names)))
-    figure = Figure(figsize=(size, size), layout="constrained")
-    axes = figure.subplots(len(names), len(names), squeeze=False)
-    layers = [(data, COLOURS[0])] + ([(other, COLOURS[1])] if other is not None else [])
-    for i, below in enumerate(names):
-        for j, left in enumerate(names):
-            axis = axes[i, j]
-            axis.tick_params(labelsize=6)
-            if j > i:
-                axis.set_visible(False)
-                continue
-            for frame, colour in layers:
-                x, y = _numeric(frame[left]), _numeric(frame[below])
-                if i == j:
-                    axis.hist(x, bins=30, density=True, color=colour, alpha=0.6)
-                else:
-                    axis.plot(x, y, ".", markersize=1.5, alpha=0.4, color=colour, rasterized=True)
-            if i == len(names) - 1:
-                axis.set_xlabel(left, fontsize=7)
-            if j == 0:
-                axis.set_ylabel(below, fontsize=7)
-    figure.suptitle(title, fontsize=10)
-    return figure
-
-
-def _numeric(series: pd.Series) -> np.ndarray:
-    if pd.api.types.is_numeric_dtype(series):
-        return series.to_numpy(dtype=float)
-    return pd.factorize(series, sort=True)[0].astype(float)

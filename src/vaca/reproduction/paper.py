@@ -11,7 +11,7 @@ import numpy as np
 from vaca.reproduction.comparison import label, results_table, score_frame, spread, verdict
 from vaca.reproduction.experiment import Experiment, Options, Reports, plan
 from vaca.reproduction.fairness_study import fairness_runs, fairness_show
-from vaca.reproduction.figures import Picture, box, box_words, lines, pairs, trend_words
+from vaca.reproduction.figures import Picture, box, box_words, lines, trend_words
 from vaca.reproduction.jacobians import jacobian_picture
 from vaca.reproduction.result_tables import Cell, Table, Tone
 from vaca.reproduction.run import Run
@@ -100,10 +100,13 @@ PAIRS_WORDS = {
 
 
 def _pairs_show(reports: Reports, options: Options) -> list[Table | Picture]:
+    from vaca.show.plot import plot_pairs  # matplotlib takes a second to import
+
     pictures = []
     for scm in options.scms or SCMS:
         data = load_truth(scm).sample(1000, seed=0)
-        figure = pairs(data, f"{scm}, 1000 rows")
+        figure = plot_pairs(data, columns=list(data.columns))
+        figure.suptitle(scm, fontsize=10)
         alt = f"Histograms and scatter plots of {len(data.columns)} columns of {scm}"
         alt += f": {PAIRS_WORDS[scm]}" if scm in PAIRS_WORDS else "."
         caption = "Rows of the true model."

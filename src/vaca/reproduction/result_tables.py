@@ -158,29 +158,25 @@ def to_latex(table: Table) -> str:
 
 
 _STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; margin: 2rem auto; max-width: 75rem; padding: 0 1rem;
-  color: #1d2430; background: #fff; }
-h1, h2 { line-height: 1.2; } figure { margin: 1.5rem 0; overflow-x: auto; }
-table { border-collapse: collapse; font-size: 13px; }
-caption { text-align: left; padding: .4rem 0; }
-th, td { padding: .25rem .6rem; border-bottom: 1px solid #dde2ea; text-align: right;
-  vertical-align: top; white-space: nowrap; }
-th { border-bottom: 2px solid #5a6577; position: sticky; top: 0; background: #fff; }
-.name { text-align: left; } small { display: block; color: #5a6577; }
-.better { background: #dcf3e3; } .worse { background: #fbe0dd; } .same { background: #f1f3f6; }
-tr.first td { border-top: 2px solid #b5bdc9; } img { max-width: 100%; }
+figure { overflow-x: auto; } caption { text-align: left; padding: .4rem 0; }
+th, td { padding: .25rem .6rem; text-align: right; white-space: nowrap; font-size: 13px; }
+.name { text-align: left; } small { display: block; color: var(--soft); }
+.better, .worse { color: #1c2126; } .better { background: #dcf3e3; } .worse { background: #fbe0dd; }
+.better small, .worse small { color: #48505a; } .same { background: var(--card); }
+tr.first td { border-top: 2px solid var(--still); }
 """.strip()
 
 
 def to_html(title: str, parts: Sequence[Table | str], introduction: str = "") -> str:
     """A page of tables and of ready-made HTML, for a browser without a network."""
-    body = []
-    for part in parts:
-        body.append(part if isinstance(part, str) else _html_table(part))
+    from vaca.show.pages import template
+
+    body = [part if isinstance(part, str) else _html_table(part) for part in parts]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f"<title>{html.escape(title)}</title>\n<style>\n{_STYLE}\n</style></head>\n"
-        f"<body><h1>{html.escape(title)}</h1>\n{introduction}\n"
+        f"<title>{html.escape(title)}</title>\n"
+        f"<style>\n{template('page.css')}{_STYLE}\n</style></head>\n"
+        f'<body class="wide-page"><h1>{html.escape(title)}</h1>\n{introduction}\n'
         + "\n".join(body)
         + "</body></html>\n"
     )
