@@ -74,12 +74,7 @@ def _against(frame: pd.DataFrame, title: str) -> Table:
         cells = [Cell(text=str(scm))]
         for metric in SHOWN:
             found = mean.loc[(scm, metric)] if (scm, metric) in mean.index else None
-            if (
-                found is None
-                or "composite" not in found
-                or pd.isna(found["composite"])
-                or not others
-            ):
+            if found is None or not others or found.reindex(["composite", *others]).isna().any():
                 cells += [Cell(text="-")] * 3
                 continue
             best = str(found[others].astype(float).idxmin())
