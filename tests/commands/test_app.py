@@ -417,3 +417,15 @@ def test_an_interrupt_while_a_class_is_being_made_is_one_too(monkeypatch, capsys
     monkeypatch.setattr(vaca.scms, "names", lambda: type("Late", (), {"field": Field()}))
     assert run(["scms"]) == 130
     assert capsys.readouterr().err == "vaca: interrupted\n"
+
+
+def test_a_folder_that_is_gone_is_one_line(tmp_path):
+    code = (
+        "import os, sys; os.mkdir('gone'); os.chdir('gone'); os.rmdir('../gone'); "
+        "from vaca.commands.app import main; main(['fit', 'data.csv', '--graph', 'graph.txt'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "is gone" in done.stderr

@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
         signal.signal(number, _end)
     os.environ["MPLBACKEND"] = "agg"  # pictures go to files, whatever a session has set
-    code = run(arguments)
+    code = run(arguments) if _has_folder() else 2
     if code in (130, 143) or _exhausted:
         # Python ends by the signal itself, and not with this code, if Ctrl-C came at certain
         # moments of an import; leave without asking it.
@@ -105,6 +105,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.stderr.flush()
         os._exit(code)
     sys.exit(code)
+
+
+def _has_folder() -> bool:
+    """Whether the folder we are in is still there; libraries end the process where it is not."""
+    try:
+        os.getcwd()
+    except OSError:
+        _streams()
+        _bad_input("the folder that this was started in is gone; go to another and try again")
+        return False
+    return True
 
 
 def _streams() -> None:
