@@ -107,6 +107,9 @@ def lines(
         _scale(axis, part["value"])
         if log_x:
             axis.set_xscale("log")
+        settings = sorted(float(v) for v in part[x].unique())
+        axis.set_xticks(settings, [f"{v:,g}" if v < 1e5 else f"{v:,.0f}" for v in settings])
+        axis.minorticks_off()
         axis.set(xlabel=xlabel, ylabel=f"{TITLES.get(metric, metric)} (x100)")
         axis.set_title(scm or "all", fontsize=10)
     axes[0].legend(fontsize=8, frameon=False)
@@ -120,9 +123,10 @@ def trend_words(frame: pd.DataFrame, x: str, xlabel: str, metric: str = "int_mmd
     said = []
     for model in dict.fromkeys(part["model"]):
         mean = part[part["model"] == model].groupby(x)["value"].mean()
-        said.append(f"from {mean.iloc[0]:.2g} to {mean.iloc[-1]:.2g} for {label(model)}")
+        first, last = (number(float(mean.iloc[k])) for k in (0, -1))
+        said.append(f"from {first} to {last} for {label(model)}")
     return (
-        f"Lines: as the {xlabel} goes from {low:g} to {high:g}, {TITLES[metric]} x100 goes "
+        f"Lines against the {xlabel}, {low:g} to {high:g}: {TITLES[metric]} x100 goes "
         f"{' and '.join(said)}, on average over the panels."
     )
 
@@ -155,7 +159,7 @@ def _scale(axis: Any, values: pd.Series) -> None:
     if len(finite) and finite.max() > 30 * finite.min():
         axis.set_yscale("log")
     else:
-        axis.set_ylim(bottom=0)
+        axis.set_ylim(0, max(axis.get_ylim()[1], 1.08 * float(values.max())))
 
 
 def bars(
