@@ -161,8 +161,9 @@ def _many(reader: str, cases: Iterable[int], end: float | None) -> dict[str, Any
 def _keep(path: Path, found: dict[str, dict[str, Any]]) -> None:
     """Add these readers to a file of figures, in place of what it says of them."""
     old = json.loads(path.read_text())["readers"] if path.exists() else {}
-    told = {"date": f"{datetime.now(timezone.utc):%Y-%m-%d}", "readers": {**old, **found}}
-    path.write_text(json.dumps(told, indent=1) + "\n")
+    date = {"date": f"{datetime.now(timezone.utc):%Y-%m-%d}"}
+    readers = {**old, **{name: {**date, **figures} for name, figures in found.items()}}
+    path.write_text(json.dumps({"readers": readers}, indent=1) + "\n")
 
 
 def main(arguments: list[str] | None = None) -> int:
