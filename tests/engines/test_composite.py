@@ -236,7 +236,7 @@ def test_ordered_levels_share_one_function() -> None:
     code = np.searchsorted([-1.0, 0.5, 2.5], 1.5 * x + rng.logistic(size=500))
     y = pd.Categorical.from_codes(code, ["none", "some", "much", "all"], ordered=True)
     model, name = mechanism(y, x)
-    assert name == "ordered logistic, linear"
+    assert name.startswith("ordered logistic, linear")
     drawn = model.sample(4000, do={"x": 1.0}, seed=0)["y"]
     truth = np.diff(1 / (1 + np.exp(1.5 - np.array([-np.inf, -1.0, 0.5, 2.5, np.inf]))))
     np.testing.assert_allclose(drawn.value_counts(normalize=True, sort=False), truth, atol=0.06)
@@ -245,6 +245,37 @@ def test_ordered_levels_share_one_function() -> None:
     up = model.counterfactual(frame, {"x": np.minimum(x + 1.0, x.max())})["y"]
     assert (up.cat.codes >= frame["y"].cat.codes).all()
     assert "ordered" not in mechanism(pd.Categorical(np.array(list("badc"))[code]), x**2 + x)[1]
+
+
+def test_a_level_that_occurs_only_with_another_gets_no_extreme_odds() -> None:
+    """Forty rows have both, and of all of them y is true: none tells which of the two did it."""
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 2, 2000)
+    w = (rng.random(2000) < 0.04) & (x == 1)
+    y = rng.random(2000) < np.where(x == 1, 0.8, 0.2)
+    y[w] = True
+    model, name = mechanism(y.astype(int), x, w.astype(int))
+    assert name.endswith("shrunk")
+    share = float(model.sample(4000, do={"x": 0, "w": 1}, seed=0)["y"].mean())
+    assert 0.2 < share < 0.8
+    # A rule without exceptions is one that rows show, and nothing holds it back.
+    strict, name = mechanism(x, x, w.astype(int))
+    assert "shrunk" not in name
+    assert float(strict.sample(4000, do={"x": 1}, seed=0)["y"].mean()) > 0.99
+
+
+def test_odds_jump_where_a_cause_passes_a_value(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=1500)
+    y = (rng.random(1500) < np.where((x > -0.5) & (x < 0.5), 0.9, 0.2)).astype(int)
+    model, name = mechanism(y, x)
+    assert "with steps" in name
+    model.save(tmp_path / "m")
+    again = vaca.load(tmp_path / "m")
+    for at, truth in ((-0.7, 0.2), (-0.3, 0.9), (0.3, 0.9), (0.7, 0.2)):
+        share = float(again.sample(4000, do={"x": at}, seed=0)["y"].mean())
+        assert share == pytest.approx(truth, abs=0.08)
+    assert "steps" not in mechanism((rng.random(1500) < ndtr(2 * x)).astype(int), x)[1]
 
 
 def test_a_level_that_never_occurred_has_no_room_between_thresholds() -> None:

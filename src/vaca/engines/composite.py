@@ -90,7 +90,7 @@ class Composite(ColumnwiseEngine):
     {'x1': 'as observed', 'x2': 'linear', 'x3': 'linear'}
     """
 
-    revision = 4
+    revision = 5
     columns_: pd.DataFrame = field(init=False)
     leaderboard_: pd.DataFrame = field(init=False)
 

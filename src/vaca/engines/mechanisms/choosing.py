@@ -30,7 +30,9 @@ from vaca.engines.mechanisms.recipe import Recipe
 from vaca.engines.mechanisms.scale import PLAIN
 from vaca.engines.mechanisms.trials import (
     ROWS_FOR_CURVES,
+    ROWS_FOR_STEPS,
     ROWS_FOR_TREES,
+    STEPS_LEAD,
     Inputs,
     Trial,
     choose,
@@ -44,11 +46,6 @@ from vaca.engines.walls import walls
 
 __all__ = ["choose_hurdle", "choose_numeric"]
 
-#: Fewer rows than this make no steps.
-ROWS_FOR_STEPS = 100
-#: Standard errors by which steps must beat all without them: to few rows a bend looks like a step,
-#: and places of steps are found with the help of the rows that then score them.
-STEPS_LEAD = 4.0
 #: The same for powers to beat lines: they take the place of curves, and few lines.
 POWERS_LEAD = 2.0
 #: Fewer rows than this train no network.

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
 from vaca.engines.mechanisms.trials import (
+    ROWS_FOR_STEPS,
     ROWS_FOR_TREES,
+    STEPS_LEAD,
     Inputs,
     Trial,
     choose,
@@ -40,6 +44,7 @@ def choose_levels(
             )
             terms = 300 if recipe.trees else 1 if recipe.frequencies else len(fitted.beta)
             terms *= 1 if recipe.ordered and ordered else levels - 1
+            terms -= recipe.shrunk  # the simpler of two that cannot be told apart
             trials[recipe] = Trial(recipe.words(), density, terms, fitted)
         return trials[recipe]
 
@@ -56,23 +61,37 @@ def choose_levels(
                 attempt(LevelsRecipe(curves, depth))
                 if levels > 2:
                     attempt(LevelsRecipe(curves, depth, ordered=True))
-        top = choose(list(trials.values()), given.w, _clear_products(trials, given.w))
+        top = choose(list(trials.values()), given.w, _clear(trials, given.w))
+        if "steps" in families and len(given.y) >= ROWS_FOR_STEPS:
+            for recipe in dict.fromkeys((LevelsRecipe(), top.mechanism.recipe)):
+                if not recipe.frequencies and recipe.depth in (None, 0):
+                    attempt(replace(recipe, steps=True))
+            top = choose(list(trials.values()), given.w, _clear(trials, given.w))
         if "trees" in families and levels <= MAX_TREE_LEVELS and _levels_left(given, top.mechanism):
             attempt(LevelsRecipe(trees=True))
+    recipe = choose(list(trials.values()), given.w, _clear(trials, given.w)).mechanism.recipe
+    if told and not recipe.trees and not recipe.frequencies:
+        # Odds of a level that hardly occurs, or only together with another, run off, and show
+        # where interventions part the two. Rows that follow a strict rule say so clearly.
+        attempt(replace(recipe, shrunk=True))
     found = list(trials.values())
-    return choose(found, given.w, _clear_products(trials, given.w)).mechanism, found
+    return choose(found, given.w, _clear(trials, given.w)).mechanism, found
 
 
-def _clear_products(trials: dict[LevelsRecipe, Trial], w: np.ndarray) -> list[Trial]:
-    """All trials but products that do not lead those without clearly.
+def _clear(trials: dict[LevelsRecipe, Trial], w: np.ndarray) -> list[Trial]:
+    """All trials but products, and steps, that do not lead those without clearly.
 
     Interventions ask for pairs of levels that rows hardly hold together, and there a product of
     nearly certain levels says anything.
     """
-    plain = [t for r, t in trials.items() if r.depth is None]
+    smooth = {r: t for r, t in trials.items() if not r.steps}
+    plain = [t for r, t in smooth.items() if r.depth is None]
     top = max(plain, key=lambda t: score(t, plain[0], w))
-    pairs = [t for r, t in trials.items() if r.depth is not None]
-    return plain + [t for t in pairs if lead(t, top, w) > PRODUCTS_LEAD]
+    pairs = [t for r, t in smooth.items() if r.depth is not None]
+    clear = plain + [t for t in pairs if lead(t, top, w) > PRODUCTS_LEAD]
+    top = max(clear, key=lambda t: score(t, plain[0], w))
+    steps = [t for r, t in trials.items() if r.steps]
+    return clear + [t for t in steps if lead(t, top, w) > STEPS_LEAD]
 
 
 def _levels_left(given: Inputs, mechanism: Levels) -> bool:

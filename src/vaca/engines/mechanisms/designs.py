@@ -170,6 +170,11 @@ class Design:
                 parts.append(np.ones(sizes[i] * sizes[j]))
         return np.concatenate([*parts, np.zeros(len(self.cuts))])
 
+    def products(self) -> slice:
+        """Which terms are products."""
+        first = 1 + len(self.mean) + sum(self._sizes().values())
+        return slice(first, len(self.penalty()) - len(self.cuts))
+
     @property
     def curves(self) -> bool:
         """Whether an input is bent."""

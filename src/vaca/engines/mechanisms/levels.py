@@ -12,7 +12,7 @@ How noise picks a level is in `columnwise`.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,13 +20,18 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
-from vaca.engines.mechanisms.designs import Array, Design
+from vaca.engines.mechanisms.designs import MAX_STEPS, Array, Design, with_steps
 from vaca.engines.trees import Trees
 
 __all__ = ["Levels", "LevelsRecipe", "fit_levels"]
 
 #: Prior precision of every coefficient of a standardised term: levels that a line separates.
 PRIOR = 0.02
+#: The same if coefficients are shrunk, and the prior sd of what a level of a cause, or a product
+#: that few rows carry, then adds to log-odds.
+SHRUNK, JUMP = 0.1, 3.0
+#: A product whose largest value is this many standard deviations is carried by few rows.
+FEW = 4.0
 #: Prior precisions of bends that are tried.
 STRENGTHS = (0.03, 1.0, 30.0)
 #: Log-probabilities are not punished below this: a level that was never seen with such parents.
@@ -44,6 +49,8 @@ class LevelsRecipe:
     trees: bool = False
     frequencies: bool = False
     ordered: bool = False
+    steps: bool = False
+    shrunk: bool = False
 
     def words(self) -> str:
         """What a person reads in the leaderboard."""
@@ -57,7 +64,9 @@ class LevelsRecipe:
             (True, 1): "varying curves", (True, 2): "surfaces",
         }  # fmt: skip
         kind = "ordered logistic" if self.ordered else "logistic"
-        return f"{kind}, {names[self.curves, self.depth]}"
+        steps = " with steps" if self.steps else ""
+        shrunk = ", shrunk" if self.shrunk else ""
+        return f"{kind}, {names[self.curves, self.depth]}{steps}{shrunk}"
 
 
 @dataclass
@@ -88,7 +97,7 @@ class Levels:
             trees = self.trees.with_level_values(x, y, w)
             return Levels(self.recipe, self.levels, self.design, self.beta, 0.0, trees)
         terms = self.design(x)
-        penalty = self.design.penalty() * self.strength + PRIOR
+        penalty = self.design.penalty() * self.strength + _prior(self.recipe, self.design, terms)
         if self.recipe.ordered:
             beta, cuts = _ordered(terms, y, w, self.levels, penalty, (self.beta, self.thresholds))
             return Levels(self.recipe, self.levels, self.design, beta, self.strength, None, cuts)
@@ -98,7 +107,8 @@ class Levels:
     def arrays(self) -> dict[str, Array]:
         r, d = self.recipe, self.design
         depth = -1 if r.depth is None else r.depth
-        plan = [r.curves, depth, r.trees, r.frequencies, self.levels, r.ordered]
+        plan = [r.curves, depth, r.trees, r.frequencies, self.levels, r.ordered, r.steps]
+        plan.append(r.shrunk)
         state = {"plan": np.array(plan, np.int64), "beta": self.beta, **d.arrays()}
         state["thresholds"] = self.thresholds
         state["strength"] = np.array([self.strength])
@@ -108,12 +118,12 @@ class Levels:
 
     @classmethod
     def from_arrays(cls, state: dict[str, Array]) -> Levels:
-        # Folders of the first Composite end before ordered levels.
-        plan = [*(int(v) for v in state["plan"]), 0][:6]
-        curves, depth, trees, frequencies, levels, ordered = plan
+        # Folders of earlier revisions end before ordered levels, or before steps.
+        plan = [*(int(v) for v in state["plan"]), 0, 0, 0][:8]
+        curves, depth, trees, frequencies, levels, ordered, steps, shrunk = plan
         recipe = LevelsRecipe(
-            curves, None if depth < 0 else depth, bool(trees), bool(frequencies),
-            bool(ordered),
+            curves, None if depth < 0 else depth, bool(trees), bool(frequencies), bool(ordered),
+            bool(steps), bool(shrunk),
         )  # fmt: skip
         design = Design.from_arrays(state)
         own = {k[6:]: v for k, v in state.items() if k.startswith("trees.")}
@@ -135,7 +145,7 @@ def fit_levels(
             out = folds == k
             if len(np.unique(y[~out])) < 2:
                 return Levels(recipe, levels, _blank(x), np.zeros((1, levels)), 0.0, trees), (
-                    np.full(len(y), -np.inf)
+                    np.full(len(y), FLOOR)
                 )
             own = Trees.classification(x[~out], y[~out], levels, w[~out])
             found = log_softmax(own(x[out]), axis=1)
@@ -145,13 +155,19 @@ def fit_levels(
         design = _blank(x)
     else:
         design = Design.build(x, groups, curves=recipe.curves, depth=recipe.depth)
+    if recipe.steps:
+        design = _stepped(design, x, y, w, levels)
+        if not len(design.cuts):  # nothing new to try
+            beta, cuts = np.zeros((len(design.penalty()), levels)), np.zeros(levels - 1)
+            return Levels(recipe, levels, design, beta, 0.0, None, cuts), np.full(len(y), FLOOR)
     a, penalised = design(x), design.penalty()
+    prior = _prior(recipe, design, a)
     best: tuple[float, float, Array] | None = None
     starts: dict[Any, Any] = {}
     fit: Any = _ordered if recipe.ordered else _logistic
     told: Any = _told_ordered if recipe.ordered else _told
     for strength in reversed(STRENGTHS) if penalised.any() else (0.0,):
-        penalty = penalised * strength + PRIOR
+        penalty = penalised * strength + prior
         density = np.empty(len(y))
         for k in every:
             out = folds == k
@@ -163,9 +179,34 @@ def fit_levels(
             best = (score, strength, density)
     _, strength, density = best  # type: ignore[misc]  # there is always one strength
     start = starts[every[0]] if len(every) else None
-    fitted = fit(a, y, w, levels, penalised * strength + PRIOR, start)
+    fitted = fit(a, y, w, levels, penalised * strength + prior, start)
     beta, cuts = fitted if recipe.ordered else (fitted, np.zeros(0))
     return Levels(recipe, levels, design, beta, strength, None, cuts), density
+
+
+def _prior(recipe: LevelsRecipe, design: Design, a: Array) -> Array:
+    """Prior precision of the coefficient of each term (terms,)."""
+    if not recipe.shrunk:
+        return np.full(a.shape[1], PRIOR)
+    low, high = a.min(0), a.max(0)
+    gap = np.where(((a == low) | (a == high)).all(0), high - low, 0.0)
+    products = design.products()
+    reach = np.abs(a[:, products]).max(0, initial=0.0)
+    few = reach > FEW * a[:, products].std(0)
+    gap[products] = np.maximum(gap[products], np.where(few, reach, 0.0))
+    return np.maximum(SHRUNK, (gap / JUMP) ** 2)
+
+
+def _stepped(design: Design, x: Array, y: Array, w: Array, levels: int) -> Design:
+    """The design with the steps of each level's share, the commonest levels first."""
+    common = np.argsort(-np.bincount(y, w, levels), kind="stable")[: max(levels - 1, 1)]
+    found = [with_steps(design, x, (y == k).astype(float), w).cuts for k in common[:3]]
+    cuts: list[Array] = []
+    for cut in np.concatenate(found):
+        spread = design.scale[int(cut[0])]
+        if all(c[0] != cut[0] or abs(c[1] - cut[1]) > 0.05 * spread for c in cuts):
+            cuts.append(cut)
+    return replace(design, cuts=np.array(cuts[:MAX_STEPS]).reshape(-1, 2))
 
 
 def _told(a: Array, beta: Array) -> Array:

@@ -17,6 +17,11 @@ DESIGNS = ((0, None), (0, 0), (1, None), (1, 0), (1, 1), (1, 2))
 POWERS = ((2, None), (2, 0), (3, None), (3, 0))
 #: Fewer rows than this are not bent.
 ROWS_FOR_CURVES = 40
+#: Fewer rows than this make no steps.
+ROWS_FOR_STEPS = 100
+#: Standard errors by which steps must beat all without them: to few rows a bend looks like a step,
+#: and places of steps are found with the help of the rows that then score them.
+STEPS_LEAD = 4.0
 #: Fewer rows than this grow no trees.
 ROWS_FOR_TREES = 200
 #: The mean distance of values from their medians may be this many times the best candidate's.
