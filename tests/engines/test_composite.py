@@ -256,8 +256,9 @@ def test_a_level_that_occurs_only_with_another_gets_no_extreme_odds() -> None:
     y[w] = True
     model, name = mechanism(y.astype(int), x, w.astype(int))
     assert name.endswith("shrunk")
-    share = float(model.sample(4000, do={"x": 0, "w": 1}, seed=0)["y"].mean())
-    assert 0.2 < share < 0.8
+    with pytest.warns(vaca.SupportWarning, match="no row of the data"):
+        share = float(model.sample(4000, do={"x": 0, "w": 1}, seed=0)["y"].mean())
+    assert 0.2 < share < 0.95  # 0.998 if nothing shrinks it
     # A rule without exceptions is one that rows show, and nothing holds it back.
     strict, name = mechanism(x, x, w.astype(int))
     assert "shrunk" not in name
