@@ -30,6 +30,12 @@ def test_a_new_revision_of_an_engine_gives_new_runs(monkeypatch):
     assert after.key != before
 
 
+def test_studies_that_name_an_engine_are_made_by_its_revision():
+    run = Run("coverage:linear", "Composite", task="coverage", config={"refits": 8})
+    assert maker(run).startswith(f"Composite-r{vaca.Composite.revision}-")
+    assert maker(Run("chain-lin", "none", task="check-graph")) == ""
+
+
 def test_auto_is_made_by_its_candidates():
     plain = maker(Run("loan", "auto", task="selection"))
     changed = maker(Run("loan", "auto", task="selection", config={"flow": {"steps": 5}}))

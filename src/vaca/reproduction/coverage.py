@@ -165,12 +165,11 @@ def _runs(options: Options) -> list[Run]:
 def _run(kind: str, model: str, seed: int, n: int) -> Run:
     # What a run does not use is set to nothing, so that no default of another study names it.
     unused: dict[str, Any] = {"validation": 0, "factuals": 0, "rows": 0, "resamples": 0}
-    config = {"refits": REFITS, "revision": getattr(engine_class(model), "revision", 1)}
     return Run(
         f"coverage:{kind}",
         model,
         seed,
-        config=config,
+        config={"refits": REFITS},
         train=n,
         protocols=(),
         task="coverage",

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
+from vaca.engines.registry import ENGINES, engine_class
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.reproduction.recipes import edit_graph, recipe
@@ -55,6 +56,8 @@ def _maker(scm: str, model: str, task: str, edits: tuple[str, ...], config: str)
             for name in CANDIDATES
         ]
         return "auto-" + _digest(parts)
+    if model in ENGINES:  # a study that makes its own tables and takes the engine as it comes
+        return _name(engine_class(model)(CausalGraph.from_edges([("x", "y")])))
     try:
         how = recipe(model)
     except VacaError:
@@ -73,7 +76,10 @@ def _maker(scm: str, model: str, task: str, edits: tuple[str, ...], config: str)
         graph, schema = edit_graph(truth.graph, edits), truth.schema_
     else:  # studies with tables of their own; default settings do not depend on the graph
         graph, schema = CausalGraph.from_edges([("x", "y")]), None
-    engine: Any = how.make(scm, graph, schema, 0, json.loads(config))
+    return _name(how.make(scm, graph, schema, 0, json.loads(config)))
+
+
+def _name(engine: Any) -> str:
     settings = {
         name: value
         for name, value in engine.get_params(deep=False).items()

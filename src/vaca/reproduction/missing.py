@@ -88,8 +88,6 @@ GAPS: dict[str, tuple[Callable[..., Any], str, str]] = {
     "outcome": (_outcome_by_causes, "the outcome, by a cause", "another population"),
     "by-chance": (_by_chance, "a cause, by chance", "right"),
 }
-#: Runs of another revision of the default engine are other runs.
-MAKER = f"Composite-r{Composite.revision}"
 #: Tables of each kind.
 TABLES = 8
 
@@ -124,7 +122,7 @@ def _runs(options: Options) -> list[Run]:
     config = {"tables": 2 if options.quick else TABLES}
     names = [f"missing:{scm}/{gaps}" for gaps in GAPS for scm in SCMS]
     return [
-        Run(scm=name, model="Composite", task="missing", seed=seed, config=config, maker=MAKER)
+        Run(scm=name, model="Composite", task="missing", seed=seed, config=config)
         for name in names
         for seed in list(seeds)[:1]
     ]
@@ -156,7 +154,7 @@ def _show(reports: Reports, options: Options) -> list[Table | Picture]:
             title="Missing values: error of the average effect",
             caption="Root mean squared error over tables of 2000 rows: all values known, complete "
             "rows alone, gaps modelled; and how often the 95 % interval holds the truth. "
-            f"With so few tables, a ratio near 1 tells neither way. Made by {MAKER}.",
+            "With so few tables, a ratio near 1 tells neither way.",
             head=(
                 "Missing",
                 "Complete rows",
