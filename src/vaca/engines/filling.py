@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from vaca.engines.gumbel import level_of
 from vaca.engines.mechanisms.choosing import choose_numeric
 from vaca.engines.mechanisms.choosing_levels import choose_levels
 from vaca.engines.mechanisms.trials import Inputs, make_folds
@@ -201,10 +202,9 @@ class Filler:
         inputs, _ = self._inputs(column, x)
         inputs, n = inputs[gap], int(gap.sum())
         if self.schema[column].discrete:
-            score = mechanism.log_levels(inputs)
-            if rng is not None:
-                score = score + rng.gumbel(size=score.shape)
-            x[column][gap] = score.argmax(axis=1)
+            log_p = mechanism.log_levels(inputs)
+            noise = 0.0 if rng is None else rng.gumbel(size=log_p.shape)
+            x[column][gap] = level_of(log_p, noise)
             return
         u = np.zeros(n) if rng is None else mechanism.draw(n, rng)
         x[column][gap] = self._usual(column, mechanism.value(inputs, u), x)

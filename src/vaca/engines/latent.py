@@ -15,6 +15,7 @@ from torch import Tensor
 
 from vaca.engines.engine import Engine
 from vaca.engines.fit_input import FitInput, weight_tensors
+from vaca.engines.gumbel import ASSUMPTION
 from vaca.engines.layout import Layout
 from vaca.engines.nn import objectives
 from vaca.engines.nn.network import Network
@@ -346,6 +347,11 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
             parts.append(_bound(self._net, values, k, generator).cpu().numpy())
         found = np.concatenate(parts) - self._layout.log_scale()
         return pd.Series(found, index=frame.index, name="log_prob")
+
+    def _assumption(self, column: str) -> tuple[bool, str]:
+        if self.schema_.kind(column) == "categorical":
+            return False, ASSUMPTION
+        return False, "the encoder's posterior of the latent, plus the kept residual"
 
     def _pieces(self, frame: pd.DataFrame) -> list[Columns]:
         x = self.schema_.encode(frame)

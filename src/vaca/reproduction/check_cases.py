@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from vaca.engines.gumbel import level_of
 from vaca.engines.predictors import Polynomial, Splines
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import CausalModel
@@ -193,7 +194,7 @@ class _Quick:
                 x[node] = rng.choice(self.rest[node], n)
             elif self.schema[node].discrete:
                 log_p = _log_chance(self.models[node](self._inputs(x, self.graph.parents(node))))
-                x[node] = np.argmax(log_p + rng.gumbel(size=log_p.shape), axis=1)
+                x[node] = level_of(log_p, rng.gumbel(size=log_p.shape))
             else:
                 mean = self.models[node](self._inputs(x, self.graph.parents(node)))[:, 0]
                 x[node] = mean + rng.choice(self.rest[node], n)
