@@ -20,6 +20,7 @@ from vaca.evaluation.metrics import energy_distance
 from vaca.model.causal_model import CausalModel
 from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Column, Columns
+from vaca.table.standard import sd_of
 
 __all__ = ["encoded_matrix", "given_causes", "holdout_scores", "joint_scores"]
 
@@ -68,7 +69,7 @@ def holdout_scores(model: CausalModel, held_out: Any, train: Any, *, seed: int =
             measure, scale = "Brier", 1.0
             score, base = (_brier(d, rows[name], column) for d in (drawn[name], baseline))
         else:
-            measure, scale = "CRPS", float(known[name].std()) or 1.0
+            measure, scale = "CRPS", sd_of(known[name])
             score, base = (_crps(d, rows[name]) / scale for d in (drawn[name], baseline))
         table.append(
             {
@@ -104,7 +105,7 @@ def joint_scores(
 
     mixed = {name: rng.permutation(values)[:n] for name, values in known.items()}
     drawn = model.simulate(model.noise(n, rng), {})
-    sds = {name: float(values.std()) or 1.0 for name, values in known.items()}
+    sds = {name: sd_of(values) for name, values in known.items()}
     truth = encoded_matrix(model, some(rows), sds)
     return {
         "model": energy_distance(encoded_matrix(model, drawn, sds), truth),
@@ -150,7 +151,7 @@ def encoded_matrix(
     model: CausalModel, rows: Columns, sds: dict[str, float] | None = None
 ) -> np.ndarray:
     """Rows as one matrix: numbers in units of `sds`, levels one-hot so that two differ by 1."""
-    sds = sds or {name: float(values.std()) or 1.0 for name, values in rows.items()}
+    sds = sds or {name: sd_of(values) for name, values in rows.items()}
     parts = []
     for name, column in model.schema_.items():
         values = rows[name]

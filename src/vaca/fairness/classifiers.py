@@ -33,6 +33,7 @@ from vaca.model.arguments import check_count, check_names, check_number, check_s
 from vaca.model.causal_model import CausalModel
 from vaca.table.columns import take_rows
 from vaca.table.schema import Schema, as_frame
+from vaca.table.standard import Standard
 
 ClassifierName = Literal["full", "unaware", "fair-x", "fair-z", "fair-z-plain"]
 LearnerName = Literal["lr", "svm"]
@@ -161,8 +162,7 @@ class LatentFeatures(TransformerMixin, BaseEstimator):
     def _steady(self, frame: pd.DataFrame, sensitive: list[str]) -> None:
         model = self.model
         z = self._plain(frame)
-        self.mean_, scale = z.mean(axis=0), z.std(axis=0)
-        self.scale_ = np.where(scale > 0, scale, 1.0)
+        self.mean_, self.scale_ = Standard.of(z)
         x = model.schema_.encode(frame)
         who = read_sensitive(model, sensitive, None, x)
         changes = []

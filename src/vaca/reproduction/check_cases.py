@@ -22,6 +22,7 @@ from vaca.reproduction.run import Run
 from vaca.reproduction.truths import Marginal, load_truth
 from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Columns, Schema
+from vaca.table.standard import Standard, sd_of
 
 __all__ = ["case", "check_scores", "graph_check_scores"]
 
@@ -136,13 +137,12 @@ def harm(truth: CausalModel, graph: CausalGraph, rows: Columns, seed: int) -> fl
 
 def _apart(schema: Schema, name: str, a: np.ndarray, b: np.ndarray, data: np.ndarray) -> float:
     if not schema[name].discrete:
-        spread = float(data.std()) or 1.0
         # A few wild rows of a skewed column say little about a mean.
         low, high = np.quantile(data, [0.001, 0.999])
-        return abs(float(np.clip(a, low, high).mean() - np.clip(b, low, high).mean())) / spread
+        return abs(float(np.clip(a, low, high).mean() - np.clip(b, low, high).mean())) / sd_of(data)
     shares = [np.bincount(x, minlength=len(schema[name].levels)) / len(x) for x in (a, b, data)]
-    spread = np.sqrt(np.maximum(shares[2] * (1 - shares[2]), 0.01))
-    return float(np.max(np.abs(shares[0] - shares[1]) / spread))
+    sd = np.sqrt(np.maximum(shares[2] * (1 - shares[2]), 0.01))
+    return float(np.max(np.abs(shares[0] - shares[1]) / sd))
 
 
 class _Quick:
@@ -237,7 +237,7 @@ def _numbers(rows: Columns, schema: Schema, names: Any) -> np.ndarray:
     for name in names:
         levels = len(schema[name].levels)
         values = np.eye(levels)[rows[name]] if levels else np.asarray(rows[name], float)[:, None]
-        parts.append((values - values.mean(0)) / np.where(values.std(0) > 0, values.std(0), 1))
+        parts.append(Standard.of(values).to(values))
     return np.concatenate(parts, axis=1)
 
 

@@ -20,6 +20,7 @@ from vaca.evaluation.heldout import encoded_matrix, given_causes
 from vaca.model.causal_model import CausalModel
 from vaca.table.columns import row_count
 from vaca.table.schema import Columns
+from vaca.table.standard import sd_of
 from vaca.trust.independence import adjusted, together
 from vaca.trust.leftover import features, inputs, leftover, some_rows
 
@@ -42,7 +43,7 @@ def two_samples(model: CausalModel, held_out: Columns, *, seed: int = 0) -> tupl
     rows = some_rows(held_out, ROWS, seed)
     n = row_count(rows)
     drawn = model.simulate(model.noise(TIMES * n, rng), {})
-    sds = {name: float(values.std()) or 1.0 for name, values in rows.items()}
+    sds = {name: sd_of(values) for name, values in rows.items()}
     matrix = np.concatenate([encoded_matrix(model, part, sds) for part in (rows, drawn)])
     # A few wild values must not hide all else from the distances.
     matrix = np.clip(matrix, -20 + np.median(matrix, axis=0), 20 + np.median(matrix, axis=0))

@@ -18,6 +18,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from vaca.engines.predictors import Polynomial, Splines
 from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Columns, Schema
+from vaca.table.standard import Standard
 
 __all__ = [
     "chances",
@@ -51,7 +52,7 @@ def some_rows(rows: Columns, most: int, seed: int) -> Columns:
 def normal_scores(values: np.ndarray) -> np.ndarray:
     """Numbers as normal quantiles of their ranks: the same order, no outliers."""
     scores = norm.ppf(rankdata(values) / (len(values) + 1))
-    return (scores - scores.mean()) / (scores.std() or 1.0)
+    return Standard.of(scores).to(scores)
 
 
 def features(rows: Columns, schema: Schema, columns: Sequence[str]) -> tuple[np.ndarray, int]:
@@ -180,4 +181,4 @@ def _trees(x: np.ndarray, targets: np.ndarray, seed: int) -> np.ndarray:
 
 def _standard(values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, float)
-    return (values - values.mean()) / (values.std() or 1.0)
+    return Standard.of(values).to(values)

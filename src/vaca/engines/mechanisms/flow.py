@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 from zuko.transforms import MonotonicRQSTransform
 
+from vaca.table.standard import Standard
+
 __all__ = ["Flow"]
 
 HIDDEN, BINS, BOUND = 48, 12, 5.0
@@ -113,10 +115,8 @@ class Flow:
         -------
         Flow, its gain (of the rows that are out) before it had seen them
         """
-        mean, scale = x.mean(0), x.std(0)
-        scale = np.where(scale > 0, scale, 1.0)
         network = _Network(x.shape[1], torch.Generator().manual_seed(seed))
-        flow = cls(network, mean, scale, x.min(0), x.max(0))
+        flow = cls(network, *Standard.of(x), x.min(0), x.max(0))
         inputs, values, weights = flow._tensors(x, v, w)
         best, gain, state = -np.inf, np.zeros(out.sum()), _copy(network)
         kept = torch.from_numpy(np.flatnonzero(~out))
