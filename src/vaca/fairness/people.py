@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from vaca.fairness.alternatives import Alternative, Sensitive
 from vaca.fairness.decomposition import Part, predictions_needed, read_parts, shapley_shares
 from vaca.fairness.predictor import Predictor
 from vaca.fairness.result import mean_interval
-from vaca.model.answers import spread_over_fits
+from vaca.model.answers import half_width, spread_over_fits
 from vaca.model.causal_model import CausalModel
 from vaca.model.effects import fit_variance
 from vaca.table.columns import take_rows
@@ -204,7 +203,7 @@ class Inquiry:
         main, _ = self.model._fits()
         middle, others = (means[0], means[1:]) if main is not None else (np.mean(means), means)
         variance, degrees = fit_variance(float(middle), np.array(others), main is not None)
-        half = float(student.ppf(0.5 + level / 2, degrees)) * np.sqrt(variance)
+        half = half_width(np.sqrt(variance), degrees, level)
         value = float(values.mean())
         if np.isnan(low):  # one person: only the fit is uncertain
             low = high = value

@@ -100,6 +100,17 @@ def check_pair(quantiles: Any) -> tuple[float, float]:
     return low, high
 
 
+def half_width(error: float, degrees: float, level: float = 0.95) -> float:
+    """Half of a t interval, from a standard error and its degrees of freedom.
+
+    >>> round(half_width(0.5, float("inf")), 2), round(half_width(0.5, 5), 2)
+    (0.98, 1.29)
+    """
+    from scipy.stats import t
+
+    return float(t.ppf(0.5 + level / 2, degrees)) * error
+
+
 def spread_over_fits(
     values: np.ndarray, row: np.ndarray, turn: np.ndarray, quantiles: tuple[float, float]
 ) -> dict[str, np.ndarray]:
@@ -195,10 +206,8 @@ class Effect:
         >>> Effect(1.0, 0.5, "y", {"x": 1}, {}).interval(0.95)
         (0.02..., 1.97...)
         """
-        from scipy.stats import t
-
         level = check_number("the level of an interval", level, 0, 1)
-        half = float(t.ppf(0.5 + level / 2, self.degrees)) * self.standard_error + self.slack
+        half = half_width(self.standard_error, self.degrees, level) + self.slack
         return self.value - half, self.value + half
 
     @cached_property

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vaca.model.answers import half_width
 from vaca.model.causal_model import CausalModel
 from vaca.model.effects import combined, fit_variance
 from vaca.model.primitives import Primitives
@@ -30,8 +31,6 @@ def differences_interval(
 
     None if the model has neither refits nor members: its error is not that of the fit.
     """
-    from scipy.stats import t
-
     main, others = model._fits()
     if not others:
         return None
@@ -44,7 +43,7 @@ def differences_interval(
         members = np.array([one[name] for one in found])
         fit_part = fit_variance(row["difference"], members, main is not None)
         error, degrees = combined(row["standard_error"] ** 2, n - 1, *fit_part)
-        half.append(float(t.ppf(0.5 + level / 2, degrees)) * error)
+        half.append(half_width(error, degrees, level))
     return pd.DataFrame(
         {"low": table["difference"] - half, "high": table["difference"] + half}, index=table.index
     )

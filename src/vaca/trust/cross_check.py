@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 
 from vaca.errors import InterventionError, VacaError
+from vaca.model.answers import half_width
 from vaca.model.effects import chosen_rows, outcome_level, score
 from vaca.model.intervention import Shift
 from vaca.show.words import number, span
@@ -79,9 +80,7 @@ class CrossCheck:
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A t interval by the influence of each row."""
-        from scipy.stats import t
-
-        half = float(t.ppf(0.5 + level / 2, self.degrees)) * self.standard_error
+        half = half_width(self.standard_error, self.degrees, level)
         return self.value - half, self.value + half
 
     def __float__(self) -> float:
@@ -175,14 +174,12 @@ def check_effect(effect: Effect, seed: int = 0) -> CrossCheck:
         effect.model, effect.outcome, effect.treatment, effect.control,
         level=effect.level, among=effect.among, seed=seed,
     )  # fmt: skip
-    from scipy.stats import t
-
     own = effect.standard_error if effect.covers_fit else 0.0
     own = own if np.isfinite(own) else 0.0
     both = float(np.hypot(own, found.standard_error))
     degrees = min(found.degrees, effect.degrees)
     apart = abs(effect.value - found.value)
-    agrees = apart <= float(t.ppf(0.975, degrees)) * both + effect.slack
+    agrees = apart <= half_width(both, degrees) + effect.slack
     words = found.words
     if not agrees:
         words += (

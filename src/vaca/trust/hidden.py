@@ -21,6 +21,7 @@ import pandas as pd
 
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
+from vaca.model.answers import half_width
 from vaca.show.words import number
 from vaca.trust.cross_check import AskedRows, CrossCheck, table_of
 from vaca.trust.features import Features
@@ -114,10 +115,7 @@ class Sensitivity:
         ends = [self.check.value + sign * strength * self.scale for sign in (-1, 1)]
         if level is None:
             return ends[0], ends[1]
-        from scipy.stats import t
-
         influence = self.check.parts.influence if self.check.parts is not None else np.zeros(2)
-        times = float(t.ppf(0.5 + level / 2, self.check.degrees))
         own = float(np.sqrt(np.sum(influence**2)))
         grow = self.check.standard_error / own * len(influence) if own else 1.0
         errors = [
@@ -125,7 +123,8 @@ class Sensitivity:
             / len(influence)
             for sign in (-1, 1)
         ]  # fmt: skip
-        return ends[0] - times * errors[0], ends[1] + times * errors[1]
+        below, above = (half_width(error, self.check.degrees, level) for error in errors)
+        return ends[0] - below, ends[1] + above
 
     @property
     def sentence(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import secrets
-from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
@@ -21,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vaca.errors import VacaError
 from vaca.show.explore.session import Session
+from vaca.show.pages import render, template
 
 #: The longest question: settings of a table with thousands of columns stay far below it.
 MOST_BYTES = 1_000_000
@@ -65,7 +65,7 @@ def make_app(session: Session, token: str, hosts: set[str]) -> ASGIApp:
 
     async def page(request: Request) -> Response:
         name, kind = _FILES[request.path_params.get("name", "")]
-        text = (files("vaca.show") / "templates" / name).read_text(encoding="utf-8")
+        text = render(name) if name.endswith(".html") else template(name)
         return Response(text, media_type=f"{kind}; charset=utf-8")
 
     async def ask(request: Request) -> Response:
