@@ -31,9 +31,9 @@ class ColumnwiseEngine(Engine, abc.ABC):
     """Noise, abduction and simulation column by column.
 
     Noise of a row: ``noise/<column>`` for every column, and after abduction also
-    ``value/<column>``, the factual value; for point answers, ``left/<column>`` may stand for the
-    noise. A mechanism whose inputs are those of the factual row
-    gives back the factual value itself, to the last bit: floating-point inversion never shows.
+    ``value/<column>``, the factual value; for point answers, ``left/<column>`` may take the place
+    of the noise. A mechanism whose inputs are those of the factual row gives back the factual value
+    itself, to the last bit: floating-point inversion never shows.
     """
 
     # ------------------------------------------------------------------ the graph by columns
@@ -82,9 +82,9 @@ class ColumnwiseEngine(Engine, abc.ABC):
         """Values (n,) of numeric columns from their noise and their parents in ``x``."""
 
     def _left_of(self, columns: list[str], x: Columns) -> dict[str, np.ndarray]:
-        """Of those columns to which noise is added: what the parents in ``x`` leave (n,).
+        """For columns with additive noise: the residuals (n,) given their parents in ``x``.
 
-        It says as much as the noise does, and costs less.
+        They say as much as the noise does, and cost less.
         """
         return {}
 

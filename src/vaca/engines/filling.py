@@ -34,9 +34,9 @@ ROUNDS_AGAIN = 3
 ROWS = 5000
 #: Mechanisms that compete in the second turn.
 FAMILIES = frozenset({"curves", "products", "spread", "scales"})
-#: Of a column with more levels, only this many of the commonest tell something about another.
+#: Of a column with more levels, only this many of the commonest are used as inputs.
 LEVELS = 20
-#: A number that this share of the rows holds is a value of its own (no income): it stays one.
+#: A number that this share of the rows has is a value of its own (no income), and stays one.
 ATOM = 0.05
 
 
@@ -106,7 +106,7 @@ class Filler:
         return {c: np.concatenate([x[c], v[n:]]) if c in self._gaps else v for c, v in rows.items()}
 
     def remember(self, rows: Columns, weights: np.ndarray | None = None) -> Filler:
-        """Take rows without gaps for what is known, as after `learn`."""
+        """Use rows without gaps as what is known, as after `learn`."""
         self._rows, self._weights, self._gaps = rows, weights, {}
         return self
 

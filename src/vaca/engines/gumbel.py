@@ -19,7 +19,7 @@ TINY = 1e-12
 
 
 def level_of(log_p: Any, noise: Any) -> Any:
-    """The level (...) that noise (..., levels) chooses, given log-probabilities of its shape.
+    """The level (...) that noise (..., levels) chooses, given log-probabilities of the same shape.
 
     >>> level_of(np.log([[0.7, 0.3]]), np.array([[0.0, 2.0]]))
     array([1])

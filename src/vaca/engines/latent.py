@@ -28,7 +28,7 @@ from vaca.model.primitives import CHUNK, Noise
 from vaca.table.columns import take_rows
 from vaca.table.schema import Columns, as_frame
 
-#: Of a refit: enough steps for the answers to move as far as other rows would move them.
+#: Steps of a refit: enough for the answers to move as far as other rows would move them.
 REFIT_STEPS, REFIT_LR = 150, 3e-3
 #: Rows of a query that go through the network at once.
 BLOCK = 2048
@@ -38,7 +38,7 @@ BLOCK = 2048
 class LatentEngine(Engine, TrainingParameters, abc.ABC):
     """A variational autoencoder over a table; a subclass says which network it has.
 
-    Beside what all trained engines take (`vaca.engines.parameters.TrainingParameters`):
+    In addition to what all trained engines take (`vaca.engines.parameters.TrainingParameters`):
 
     Parameters
     ----------

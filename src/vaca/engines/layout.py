@@ -54,8 +54,8 @@ class Layout:
             numeric = schema.kind(name) in ("continuous", "count")
             centre = float(x[name].mean()) if numeric else 0.0
             sd = float(x[name].std()) if numeric else 1.0
-            # A constant column: a unit so small that samples of it stay where it is. One of small
-            # numbers is none.
+            # A constant column gets a unit so small that its samples stay where it is. A column of
+            # small numbers is not constant.
             constant = numeric and sd <= 1e-12 * float(np.abs(x[name]).max())
             least = 1e-6 * (max(1.0, abs(centre)) if constant else abs(centre))
             mean.append(centre)

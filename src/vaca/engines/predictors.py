@@ -117,8 +117,8 @@ class Polynomial(_Linear):
 class Splines(_Linear):
     """A sum of smooth curves, one per input: natural cubic splines, straight beyond the data.
 
-    Without products of inputs it says what an input does also where the others have values that
-    were never seen with it.
+    Without products of inputs, it says what an input does even where the others have values never
+    seen with it.
 
     >>> import numpy as np
     >>> x = np.linspace(-3, 3, 400)[:, None]
@@ -155,7 +155,7 @@ class Splines(_Linear):
 class Corrected:
     """Curves, and boosted trees for what they leave.
 
-    Trees alone answer for a combination of inputs that was never seen as for the nearest one that
+    For a combination of inputs that was never seen, trees alone answer as for the nearest one that
     was. Here the curves go on, and trees only add what the data support.
     """
 

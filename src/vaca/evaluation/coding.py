@@ -18,7 +18,7 @@ __all__ = ["Side", "Space"]
 class Space:
     """Rows as a matrix of standardised columns and indicators, addressed by node.
 
-    Two levels are one column of 0 and 1, as the paper has them, or with `pairs` two.
+    Two levels are one column of 0 and 1, as in the paper, or with `pairs` two columns.
     """
 
     def __init__(self, truth: CausalModel, training: Columns, pairs: bool = False) -> None:

@@ -1,11 +1,11 @@
 r"""How well a model reproduces rows it has not seen, whatever engine it is.
 
 Each column is scored given its direct causes: for every held-out row, the causes are set to what
-they were, the column is drawn again many times, and the draws are compared with the value that was
-observed by a proper score, which no forecast beats in expectation but the true distribution. The
-joint distribution is scored by the energy distance between drawn and held-out rows. Both stand
-beside a baseline that ignores the graph: each column drawn from its own distribution in the
-training data, independently of the others.
+they were, the column is drawn again many times, and the draws are compared with the observed value
+by a proper score, which in expectation is best for the true distribution. The joint distribution is
+scored by the energy distance between drawn and held-out rows. Both are compared with a baseline
+that ignores the graph: each column drawn from its own distribution in the training data,
+independently of the others.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def holdout_scores(model: CausalModel, held_out: Any, train: Any, *, seed: int =
     DataFrame
         One row per column: `score` (lower is better), `baseline` (the same for the column's own
         distribution, ignoring its causes) and `explained`, :math:`1 - score / baseline`: 0 if the
-        causes tell nothing, 1 if they tell everything. The score's name is in `measure`.
+        causes explain nothing, 1 if they explain everything. The score's name is in `measure`.
     """
     rng = np.random.default_rng([seed, 3])
     rows = model.schema_.encode(held_out)
@@ -88,8 +88,8 @@ def joint_scores(
 ) -> dict[str, float]:
     """Energy distance of the model's rows, and of the baseline's, to held-out rows.
 
-    What a perfect model would score is chance; `vaca.check` gives a p-value instead.
-    Columns count in units of their standard deviation, levels as unequal by 1.
+    The score of a perfect model is not zero but depends on chance; `vaca.check` gives a p-value
+    instead. Numbers are in units of their standard deviation; two levels differ by 1.
 
     Returns
     -------
@@ -118,8 +118,8 @@ def given_causes(model: CausalModel, rows: Columns, rng: np.random.Generator) ->
     count = row_count(rows)
     result: Columns = {}
     for node in model.graph.nodes:
-        # All other columns are held, not the causes alone: given these, the rest cannot reach the
-        # node, and what is held need not be computed.
+        # All other columns are fixed, not only the causes: given these, the rest cannot reach the
+        # node, and what is fixed need not be computed.
         own = model.graph.columns(node)
         do = {c: np.repeat(v, DRAWS) for c, v in rows.items() if c not in own}
         x = model.simulate(model.noise(count * DRAWS, rng), do)

@@ -1,4 +1,4 @@
-"""How far the means of a population differ under an intervention, with what the fit leaves open."""
+"""How far the means of a population differ under an intervention, with the error of the fit."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ def differences_interval(
     seed: int,
     level: float = 0.95,
 ) -> pd.DataFrame | None:
-    """For differences of `vaca.table.contrast.compare` by the model: `low` and `high`.
+    """`low` and `high` for the differences in a table of `vaca.table.contrast.contrast`.
 
-    None if the model has neither refits nor members: its error is not that of the fit.
+    None if the model has neither refits nor members, which alone show the error of the fit.
     """
     main, others = model._fits()
     if not others:
@@ -50,6 +50,6 @@ def differences_interval(
 
 
 def _rows(model: Primitives, n: int, do: Mapping[str, Any], seed: int) -> pd.DataFrame:
-    """Rows of a fit, without the words about what leaves the data."""
+    """Rows of a fit, without warnings about what leaves the data."""
     x, _ = model._sampled(n, do, seed)
     return model.schema_.decode(x, index=pd.RangeIndex(n))

@@ -109,7 +109,7 @@ class Flow:
     def fit(
         cls, x: np.ndarray, v: np.ndarray, w: np.ndarray, out: np.ndarray, seed: int
     ) -> tuple[Flow, np.ndarray]:
-        """Train on the rows that are not ``out``, stop where those are told best, then use all.
+        """Train on the rows not ``out``, stop where ``out`` is predicted best, then use all.
 
         Returns
         -------

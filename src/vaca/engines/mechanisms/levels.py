@@ -25,11 +25,11 @@ from vaca.engines.trees import Trees
 
 __all__ = ["Levels", "LevelsRecipe", "fit_levels"]
 
-#: Prior precision of every coefficient of a standardised term: levels that a line separates.
+#: Prior precision of every coefficient of a standardised term, for levels that a line separates.
 PRIOR = 0.02
 #: Prior precisions of bends that are tried.
 STRENGTHS = (0.03, 1.0, 30.0)
-#: Log-probabilities are not punished below this: a level that was never seen with such parents.
+#: Scores count log-probabilities as at least this: a level may be new with such parents.
 FLOOR = -12.0
 #: The same as a probability, for levels that thresholds leave no room.
 LEAST = 1e-9

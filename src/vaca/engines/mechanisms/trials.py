@@ -1,4 +1,4 @@
-"""Candidates for a column's mechanism: what they predict from, how they score, which is taken."""
+"""Candidates for a column's mechanism: their inputs, how they score, which is chosen."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def make_folds(n: int, seed: Sequence[int]) -> np.ndarray:
 def choose(trials: list[Trial], w: np.ndarray, allowed: list[Trial] | None = None) -> Trial:
     """The simplest trial within a standard error (or a hair: 2 / n) of the best one.
 
-    Of `allowed` ones, if only some may be taken; the others get their scores too.
+    Only `allowed` ones can be chosen, if given; the others get scores too.
     """
     for trial in trials:
         trial.score = score(trial, trials[0], w)
@@ -128,7 +128,8 @@ def possible_designs(
 ) -> list[tuple[int, int | None]]:
     """Designs that the families allow and the rows can carry.
 
-    ``wide``: also powers, curves of many inputs, and products of those pairs that tell something.
+    ``wide``: also powers, curves of many inputs, and products of those pairs that explain
+    something.
     """
     n, result = len(given.y), []
     several = len(set(given.groups)) > 1

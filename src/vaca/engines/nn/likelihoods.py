@@ -11,8 +11,8 @@ categorical            :math:`\arg\max_k \log p_k + g_k`                  Gumbel
 The thresholds :math:`t_k`, the distribution function F (a mixture of logistics, cut at whole
 numbers) and the probabilities come from a network. Given an observed value the noise has a
 posterior that can be drawn from exactly; with the middle of it in place of a draw, the answer is a
-point. Binary, ordinal and count columns are so monotone in one noise, and categories use the
-Gumbel-max trick, whose counterfactuals never move to a level that became no likelier in relation
+point. Binary, ordinal and count columns are thus monotone in one noise, and categories use the
+Gumbel-max trick, whose counterfactuals never move to a level that did not become likelier relative
 to the observed one.
 """
 
@@ -88,7 +88,7 @@ class DiscreteLikelihood(nn.Module):
         self.columns = tuple(columns)
         self.parameters_needed = max((c.parameters for c in columns), default=0)
         self.levels = max((c.levels for c in columns if c.kind == "categorical"), default=0)
-        #: Columns that are categories; noise per level is kept for these alone.
+        #: Columns that are categories; only these keep noise per level.
         self.categories = [i for i, c in enumerate(columns) if c.kind == "categorical"]
         self._groups: dict[tuple[int, ...], dict[str, list[int]]] = {}
 
