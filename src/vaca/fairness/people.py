@@ -1,4 +1,4 @@
-"""One audit in progress: what the model and the predictor say of each person, block by block."""
+"""One audit in progress: what the model and the predictor say about each person, block by block."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Inquiry:
     ) -> pd.DataFrame:
         """The rows under do(S = alternative), with the columns that the graph does not name.
 
-        By the main fit, or with draws dealt to all fits in turn.
+        By the main fit, or with draws that all fits share in turn.
         """
         x = take_rows(self.x, rows)
         do = self.who.do(alternative, x, self.model.graph, self.model)
@@ -149,8 +149,8 @@ class Inquiry:
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         """The gaps by each fit, and where a person's gap lies by all of them.
 
-        Draws are dealt to the fits, so that all of them cost as much as the main one alone. The
-        main fit is among them: with as few draws as the others, it errs by chance as they do.
+        The fits share the draws, so that all of them cost as much as the main one alone. The main
+        fit is among them: with as few draws as the others, it errs by chance as they do.
         """
         draws = self.fits * -(-repeats // self.fits)
         twins = self.counterfactual(rows, alternative, draws, seed, deal=True)
@@ -188,7 +188,7 @@ class Inquiry:
         part: str = "",
         size: bool = True,
     ) -> tuple[float, float]:
-        """Of the mean of values: which people were asked, and the fit if there are several.
+        """An interval of a mean of values: for the choice of people and, if several, the fits.
 
         The fit's part is the spread of the same mean by each fit, over people it was asked for.
         """

@@ -117,9 +117,9 @@ def spread_over_fits(
 ) -> dict[str, np.ndarray]:
     r"""Mean, sd and quantiles of each row's draws, as one more fit might give them.
 
-    M fits say little about the variance of their means. So a draw is taken as :math:`\bar m + c
-    s\sqrt{1 + 1/M}\,t + w`, where :math:`t` has Student's distribution, :math:`w` is the draw's
-    distance from the mean of its own fit, and c is `AT_A_POINT`.
+    M fits say little about the variance of their means. So a draw is taken as
+    :math:`\bar m + c s\sqrt{1 + 1/M}\,t + w`, where :math:`t` has Student's distribution, :math:`w`
+    is the draw's distance from the mean of its own fit, and c is `AT_A_POINT`.
     """
     by = pd.Series(values).groupby(row)
     size = by.transform("size").to_numpy()

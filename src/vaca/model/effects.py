@@ -6,9 +6,9 @@ their answers :math:`m_1, \dots, m_K` and the main one, :math:`m`,
 .. math:: s^2 = \frac{c^2}{K} \sum_k (m_k - m)^2, \qquad m \pm t_K \sqrt{s^2 + r^2},
 
 where :math:`r` is the error of a mean over finitely many rows. Refits with the weights of a
-Bayesian bootstrap scatter around the main fit as it scatters around the truth, so that :math:`(m -
-truth) / s` has roughly Student's t distribution with K degrees of freedom; `c` is near one, see
-`CHOSEN`.
+Bayesian bootstrap scatter around the main fit as it scatters around the truth, so that
+:math:`(m - truth) / s` has roughly Student's t distribution with K degrees of freedom; `c` is near
+one, see `CHOSEN`.
 """
 
 from __future__ import annotations

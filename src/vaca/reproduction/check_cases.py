@@ -1,7 +1,7 @@
 """Cases for `vaca.check`: right graphs, wrong graphs, and models that were hardly trained.
 
 A case is a truth, rows drawn from it, and a graph with at most one thing wrong. What the check says
-stands beside two things that it cannot know: how far the graph's own interventional answers are
+is compared with two things that it cannot know: how far the graph's own interventional answers are
 off, and whether the truth contradicts an independence that the graph claims.
 """
 
@@ -31,7 +31,7 @@ DRAWN, PLAIN_ROWS = 5000, 1000
 
 
 def graph_check_scores(run: Run) -> dict[str, Any]:
-    """What the check says of a graph, and what is really wrong with it."""
+    """What the check says about a graph, and what is really wrong with it."""
     from vaca.trust.graph_check import check_graph
 
     truth, graph, rows = case(run)
@@ -63,7 +63,7 @@ def case(run: Run) -> tuple[CausalModel, CausalGraph, Columns]:
 
 
 def check_scores(run: Run) -> dict[str, Any]:
-    """What the check says of a fitted model under the right graph."""
+    """What the check says about a fitted model under the right graph."""
     import vaca
 
     truth = load_truth(run.scm)

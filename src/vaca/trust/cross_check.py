@@ -1,11 +1,11 @@
 """A second opinion on an average effect, straight from the rows.
 
-The model's answer goes through every mechanism between treatment and outcome. This one looks at
-treatment, outcome and the columns to adjust for alone (`vaca.trust.adjustment`), and estimates the
+The model's answer goes through every mechanism between treatment and outcome. This one looks only
+at treatment, outcome and the columns to adjust for (`vaca.trust.adjustment`), and estimates the
 difference by cross-fitted regressions that correct one another (`vaca.trust.debiased`). Both rest
-on the same graph; if they differ by more than their errors, one of them is not to be relied on.
+on the same graph; if they differ by more than their errors, one of them cannot be relied on.
 
-Which rule holds for which question:
+Which rule is used for which question:
 
 - levels of a treatment, or an intervention against none: doubly robust, no model of the effect;
 - a shift of a number: doubly robust, by the weight that turns the rows into shifted ones;
@@ -61,11 +61,11 @@ class CrossCheck:
     adjustment : tuple of str
         The columns adjusted for.
     method : str
-        By which rule, in words.
+        The rule that was used, in words.
     words : str
         One line for a reader; two if it disagrees with the model's answer.
     agrees : bool or None
-        Whether the model's answer is within their common error; None if there is none.
+        Whether the model's answer is within their common error; None if there is no such answer.
     """
 
     value: float
@@ -266,7 +266,7 @@ def _arm(model: CausalModel, do: Mapping[str, Any], rows: Columns, n: int) -> Co
     for columns in intervention.parts.values():
         for name, part in columns.items():
             if isinstance(part, (list, tuple, np.ndarray, pd.Series)):
-                raise VacaError(f"do on {name!r} has a value for each row: whose rows are they?")
+                raise VacaError(f"do on {name!r} has a value for each row, not one for all")
     rng = np.random.default_rng(0)
     encoded = intervention.encode_rows(n).draw_random(n, rng)
     return encoded.resolve(lambda done: {**rows, **done})

@@ -126,10 +126,10 @@ def column_fit(model: CausalModel, drawn: Drawn, rows: Columns, *, seed: int = 0
     -------
     DataFrame
         Per column: `off`, how far ranks are from uniform (Kolmogorov's distance) with `p`, adjusted
-        over columns; `unreliable`, for levels the mean gap between the probability that is said
-        and how often it happens; `explained` by the model and `explainable` by a regression on
-        the same causes (shares of the variance); `outside`, the share of draws that are no
-        possible value: negative where data never are, or beyond their range by half of it.
+        over columns; `unreliable`, for levels the mean gap between the stated probability and how
+        often the level occurs; `explained` by the model and `explainable` by a regression on the
+        same causes (shares of the variance); `outside`, the share of impossible draws: negative
+        where data never are, or beyond their range by half of it.
     """
     table = []
     again, ranks = drawn.again, drawn.ranks
@@ -171,7 +171,7 @@ def _levels(codes: np.ndarray, count: int) -> np.ndarray:
 
 
 def _reliability(said: np.ndarray, seen: np.ndarray) -> float:
-    """Mean gap between said and seen shares over five groups of rows of each level."""
+    """Mean gap between stated and seen shares, over five groups of rows for each level."""
     gaps, sizes = [], []
     for p, y in zip(said.T, seen.T, strict=True):
         for group in np.array_split(np.argsort(p, kind="stable"), 5):
