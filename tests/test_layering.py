@@ -123,6 +123,26 @@ def test_files_that_the_design_page_names_are_there():
     assert [name for name in named if not any((place / name).exists() for place in places)] == []
 
 
+def test_every_file_is_on_the_design_page():
+    """A newcomer finds each file in the index, in the section of its room."""
+    text = (PACKAGE.parents[1] / "docs" / "design.md").read_text(encoding="utf-8")
+    index = text.partition("## Where would I change")[2].partition("\nWords are used")[0]
+    sections = re.split(r"^### ", index, flags=re.MULTILINE)[1:]
+    rooms = {
+        name: part for part in sections for name in re.findall("`([a-z]+)`", part.split("\n")[0])
+    }
+    files = [p for kind in ("py", "html", "js", "css") for p in PACKAGE.rglob(f"*.{kind}")]
+    missing = []
+    for path in sorted(files):
+        place = path.relative_to(PACKAGE)
+        if path.stem.startswith("__"):
+            continue
+        section = rooms[path.stem if len(place.parts) == 1 else place.parts[0]]
+        if not re.search(f"[`/]{re.escape(path.name)}`", section):
+            missing.append(str(place))
+    assert not missing, f"say in docs/design.md what these are for: {missing}"
+
+
 def test_tests_mirror_the_source():
     tests = Path(__file__).parent
     for path in sorted(tests.rglob("test_*.py")):

@@ -10,7 +10,7 @@ import torch
 import vaca
 from vaca.engines import training
 from vaca.engines.causal_flow import CausalFlow
-from vaca.engines.columnwise import gumbel_noise, normal_between, threshold_noise
+from vaca.engines.columnwise import normal_between, threshold_noise
 from vaca.engines.nn.flow_network import Head, Mechanisms
 
 
@@ -263,20 +263,6 @@ def test_the_jacobian_is_exactly_zero_outside_the_graph():
     u = forward(x)
     expected = -0.5 * (u**2).sum() - 2.5 * np.log(2 * np.pi) + torch.logdet(jacobian)
     torch.testing.assert_close(flows.log_prob(x.unsqueeze(0)).sum(), expected)
-
-
-def test_gumbel_posterior_is_the_prior_on_average():
-    rng = np.random.default_rng(0)
-    log_p = np.log(np.tile([0.5, 0.3, 0.2], (40_000, 1)))
-    prior = rng.gumbel(size=log_p.shape)
-    level = (log_p + prior).argmax(1)
-    posterior = gumbel_noise(log_p, level, rng)
-    assert np.array_equal((log_p + posterior).argmax(1), level)
-    for k in range(3):
-        qs = [0.05, 0.25, 0.5, 0.75, 0.95]
-        np.testing.assert_allclose(
-            np.quantile(posterior[:, k], qs), np.quantile(prior[:, k], qs), atol=0.06
-        )
 
 
 def test_threshold_posterior_is_uniform_on_average():

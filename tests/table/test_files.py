@@ -306,7 +306,7 @@ def test_a_file_keeps_odd_cells_and_names(tmp_path, ending: str, cell: str) -> N
 def test_a_packed_file_that_is_called_csv(tmp_path, pack, name):
     path = tmp_path / "a.csv"
     path.write_bytes(pack.compress(b"a,b\n1,2\n"))
-    with pytest.raises(VacaError, match=f"packed by {name}"):
+    with pytest.raises(VacaError, match=f"compressed with {name}"):
         read_table(path)
 
 

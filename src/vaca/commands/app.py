@@ -66,7 +66,7 @@ app.command()(reproduce.reproduce)
 _ended: list[int] = []
 #: Seconds after which one that did not end is asked again.
 AGAIN = 1.0
-#: How libraries that know no `MemoryError` say that there is none.
+#: How libraries without `MemoryError` say that memory ran out.
 _NO_MEMORY = ("allocate memory", "not enough memory", "start new thread", "bad_alloc")
 #: Whether memory ran out: libraries that were half loaded then may not survive a clean exit.
 _exhausted: list[bool] = []
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _has_folder() -> bool:
-    """Whether the folder we are in is still there; libraries end the process where it is not."""
+    """Whether the current folder still exists; without it, libraries end the process."""
     try:
         os.getcwd()
     except OSError:
@@ -137,7 +137,7 @@ def _streams() -> None:
 
 
 def _as_typed(text: str) -> str:
-    """Advice for Python as an option.
+    """Advice for Python, written as an option.
 
     >>> _as_typed("or fit with missing='model'")
     'or fit with --missing model'
@@ -185,7 +185,7 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _told(error: Exception) -> int:
-    """Say in one line what went wrong; what nobody expected goes on as it is."""
+    """Say in one line what went wrong; an unexpected error is raised again."""
     if isinstance(error, VacaError | OSError):
         return _bad_input(_as_typed(_message(error)))
     if isinstance(error, ImportError):

@@ -56,7 +56,7 @@ def counterfactual(
     plot: options.PlotOption = None,
     row: Annotated[int, typer.Option(min=0, help="The row that --plot draws, counted from 0.")] = 0,
 ) -> None:
-    """Say what these rows would have been, had things differed.
+    """Say what each of these rows would have been under --do.
 
     One row comes back for each row given, in the same order. With --draws, each row comes back
     that many times, with the columns `row` and `draw` in front. Files of any size are read and

@@ -80,7 +80,7 @@ def effect(
     ] = True,
     hidden: Annotated[
         bool,
-        typer.Option("--hidden", help="How strong a hidden cause would explain it away."),
+        typer.Option("--hidden", help="How strong a hidden cause must be to explain it away."),
     ] = False,
     engines: Annotated[
         list[str] | None,
@@ -169,7 +169,7 @@ def effect(
 
 
 def _second_opinions(effect: Effect, check: bool, hidden: bool, engines: list[str] | None) -> None:
-    """Say what else is known about an answer: from the rows, on hidden causes, by engines."""
+    """Print what else is known about an answer: from the rows, hidden causes, other engines."""
     learned = effect.model is not None and effect.model._learned
     if check and learned:
         from vaca.trust.cross_check import check_effect

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from vaca.graph.dag import CausalGraph
 
-#: Beside the model, in its folder: what it was fitted to and how well.
+#: Saved with the model, in its folder: what it was fitted to and how well.
 NOTES = "fit.json"
 
 
@@ -64,7 +64,7 @@ def fit(
     weights: Annotated[
         str | None,
         typer.Option(
-            metavar="COLUMN", help="How many rows each row stands for.", show_default=False
+            metavar="COLUMN", help="Column: how many rows each row stands for.", show_default=False
         ),
     ] = None,
     engine: Annotated[
@@ -78,7 +78,7 @@ def fit(
         int | None,
         typer.Option(
             min=0,
-            help="Quick fits under other weights, for honest intervals.",
+            help="Quick refits with other row weights, for intervals.",
             show_default=_default("refits"),
         ),
     ] = None,
@@ -86,7 +86,7 @@ def fit(
         int | None,
         typer.Option(
             min=1,
-            help="Whole fits, in parallel, in place of refits.",
+            help="Whole fits in parallel, instead of refits.",
             show_default=_default("members"),
         ),
     ] = None,
@@ -132,8 +132,8 @@ def fit(
     """Learn a model from a table and a causal graph.
 
     Prints what each column was taken for, how well the model does on rows it has not seen, whether
-    the data contradict the graph, and what to ask next. Asks nothing. --plot draws the training.
-    Options on the command line win over those of --config.
+    the data contradict the graph, and what to ask next. It asks no questions. --plot draws the
+    training. Options on the command line win over those of --config.
 
     Example: vaca fit data.csv --graph graph.txt --out model
     """
@@ -172,7 +172,7 @@ def fit(
 
 
 def _table(data: Path, engine: Any, graph: CausalGraph, options: dict[str, Any]) -> pd.DataFrame:
-    """The table, or of one in many Parquet rows as many as the engine makes use of."""
+    """The table; of a long one in Parquet, only as many rows as the engine can use."""
     from vaca.commands.terminal import note
     from vaca.table.drawing import draw_rows
     from vaca.table.files import read_table

@@ -129,7 +129,7 @@ def read_graph(path: Path) -> CausalGraph:
 
 
 def read_kinds(path: Path | None, graph: CausalGraph) -> dict[str, Any]:
-    """The kinds that a schema file sets; it may also speak of columns that the graph leaves out."""
+    """The kinds that a schema file sets; it may also name columns that the graph leaves out."""
     if path is None:
         return {}
     from vaca.table.toml import read_schema

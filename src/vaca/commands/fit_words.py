@@ -122,7 +122,7 @@ def how_it_ended(history: pd.DataFrame, budget: float | None) -> str:
 
 
 def _copies(model: Any) -> list[str]:
-    """A sentence for columns that tell the treatment nearly by themselves."""
+    """A warning about columns that nearly determine the treatment."""
     from vaca.table.roles import likely_question
     from vaca.table.suspects import copies_words, near_copies
 
@@ -172,7 +172,7 @@ def _alone(graph: CausalGraph, column: str) -> bool:
 
 
 def _two_values(column: Any) -> tuple[str, str]:
-    """Two values of a column to compare: its first and last level, or the inner quarters' ends."""
+    """Two values of a column to compare: its first and last level, or its quartiles."""
     if column.discrete:
         return str(column.levels[0]), str(column.levels[-1])
     low, high = column.low or 0.0, column.high or 0.0

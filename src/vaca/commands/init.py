@@ -31,7 +31,7 @@ _GRAPH_HEAD = """\
 # column that is listed too. Ask of each pair which comes first; what comes later causes nothing
 # before it. An arrow left out is the strong claim: it says that there is no direct effect.
 #
-# Columns in braces are a block: they are modelled together, and the graph says nothing of what
+# Columns in braces are a block: they are modelled together, and the graph does not say what
 # causes what among them. To ask about one of them, take it out and draw its arrows:
 #
 #     {{age, education}} -> treatment -> outcome

@@ -64,7 +64,7 @@ def number_text(value: float, digits: int) -> str:
 
 
 def print_csv(table: pd.DataFrame, *, index: bool = False, header: bool = True) -> bool:
-    """Write CSV to stdout: as it is, but for a terminal; give whether somebody still reads it."""
+    """Write CSV to stdout, made safe for a terminal; False if nobody reads it any more."""
     from vaca.table.writing import csv_quoting
 
     try:
@@ -86,8 +86,8 @@ def echo(text: object = "") -> None:
 
 
 def note(text: str) -> None:
-    """Say something on stderr, so that stdout holds the answer alone."""
-    with suppress(OSError):  # nobody can hear it: the work goes on
+    """Say something on stderr, so that stdout holds only the answer."""
+    with suppress(OSError):  # stderr is closed: the work goes on
         _note(visible(text))
 
 
@@ -105,7 +105,7 @@ def say(text: str) -> None:
 
 
 def fitted(text: str, stream: Any) -> str:
-    """The text in lines that fit a terminal; as it is, if the stream is none.
+    """The text in lines that fit a terminal; unchanged if the stream is not one.
 
     >>> import io
     >>> fitted("as it is", io.StringIO())

@@ -41,7 +41,7 @@ def folder_of_answers(
 
 
 def check_writable(path: Path, force: bool, option: str = "--out") -> None:
-    """Refuse a file that exists (unless forced), or whose folder is missing or closed to us."""
+    """Refuse a file that exists (unless forced), or whose folder is missing or not writable."""
     if path.is_dir():
         raise VacaError(f"{option} {path} is a folder; give the name of a file")
     if path.exists() and not force:
@@ -54,7 +54,7 @@ def check_writable(path: Path, force: bool, option: str = "--out") -> None:
 
 
 def check_folder(path: Path, option: str) -> None:
-    """Refuse a path beside which nothing can be written, by trying."""
+    """Refuse a path whose folder cannot be written to, by trying."""
     from vaca.table.atomic import try_to_write
 
     try:

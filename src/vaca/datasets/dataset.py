@@ -1,4 +1,4 @@
-"""A table together with what is assumed of it: the graph, the kinds of its columns, the target."""
+"""A table and what is assumed about it: the graph, the kinds of its columns, the target."""
 
 from __future__ import annotations
 

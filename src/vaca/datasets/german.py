@@ -103,6 +103,6 @@ def german_credit() -> Dataset:
         },
     )
     target = frame.pop("credit_risk")
-    # Age is a count by its looks; the paper takes it as continuous, and it is never a small number.
+    # Age looks like a count; the paper takes it as continuous, and it is never a small number.
     schema = Schema.infer(frame, graph, {"age": "continuous", "credit_amount": "continuous"})
     return Dataset("german_credit", frame, graph, schema, target, "good", _DESCRIPTION)

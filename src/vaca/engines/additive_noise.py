@@ -30,7 +30,7 @@ from vaca.table.schema import Columns
 
 __all__ = ["AdditiveNoise"]
 
-#: With more columns that have causes, trees are grown only where small ones find something.
+#: With more columns than this to learn, trees are grown only where small ones find something.
 MANY = 20
 
 
@@ -187,14 +187,14 @@ class AdditiveNoise(ColumnwiseEngine):
                 parts.setdefault(column, {})[name] = values
         self._models = {column: from_arrays(arrays) for column, arrays in parts.items()}
         text = bytes(state["mechanisms"]).decode()
-        # Lines with a tab in models that were saved before a name could hold either.
+        # Older models hold lines of two fields with a tab between.
         lines = [line.rsplit("\t", 1) for line in text.split("\n")]
         names = json.loads(text) if text.startswith("{") else dict(lines)
         self.mechanisms_ = pd.Series(names, name="mechanism")
 
 
 def _even(values: np.ndarray, w: np.ndarray) -> np.ndarray:
-    """As many values of equal weight as there are, spread as the weighted ones are."""
+    """Values of equal weight, as many, with the distribution of the weighted ones."""
     if not np.ptp(w) > 0:
         return values.copy()
     order = np.argsort(values, kind="stable")

@@ -1,4 +1,4 @@
-"""Build a network from a file's word without letting it take all memory and time."""
+"""Build a network as a file describes it, without letting the file exhaust memory or time."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ MAKERS = frozenset(
 
 
 class Bounded(TorchFunctionMode):
-    """Inside, torch makes no more than a model of the stored size can need.
+    """While it is active, torch makes no more than a model of the stored size can need.
 
     A file that says "layers: 1000000" is refused after some thousand tensors, and one that says
     "hidden: 1000000000" before the first.

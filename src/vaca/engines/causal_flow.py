@@ -35,9 +35,9 @@ from vaca.table.schema import Columns
 
 __all__ = ["CausalFlow"]
 
-#: Of a refit: enough steps for the answers to move as far as other rows would move them.
+#: Steps of a refit: enough for the answers to move as far as other rows would move them.
 REFIT_STEPS, REFIT_LR = 100, 3e-3
-#: Of a time budget, for the steps after the early stop.
+#: Share of a time budget for the steps after the early stop.
 POLISH_SHARE = 0.15
 
 
@@ -75,7 +75,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         See `vaca.engines.train_config.TrainConfig`.
     smooth_prior, free_prior : float
         Precision of the normal prior on the network weights of the location-scale and of the free
-        mechanisms (as if that many rows spoke against them).
+        mechanisms (as strong as that many rows).
     polish_steps, polish_lr
         Small steps on the training rows after the early stop, and their learning rate.
     jitter : float
@@ -169,7 +169,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         return max(self.steps * self.batch_size, super()._rows_wanted())
 
     def _refit(self, train: Columns, weights: np.ndarray, seed: int) -> CausalFlow:
-        """Some steps on the weighted rows from where this flow is; no kind is chosen anew."""
+        """Some steps from this flow on the weighted rows; kinds of mechanism stay as they are."""
         result = copy(self)
         flows = deepcopy(self._flows).float()
         values = self._tensor(train).to(self.device, torch.float32)
@@ -244,13 +244,13 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         return None if self.time_budget is None else share * self.time_budget
 
     def _order(self, every: bool = False) -> None:
-        """Columns with a mechanism first; of blocks without causes rows are drawn."""
+        """Columns with a mechanism first; blocks without causes are drawn as whole rows."""
         drawn = [] if every or len(self._observed) == len(self._parents) else list(self._observed)
         self._names = [c for c in self._parents if c not in drawn] + drawn
         self._count = len(self._names) - len(drawn)
 
     def _measure(self, rows: Columns) -> None:
-        """Where and how wide each numeric column is."""
+        """Mean and sd of each numeric column."""
         d = len(self._names)
         self._mean, self._scale = np.zeros(d), np.ones(d)
         for j, column in enumerate(self._names):
@@ -284,7 +284,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         )
 
     def _inputs_of(self, column: str, place: dict[str, int]) -> list[int]:
-        """Where the causes of a column are; rows of a block without causes are drawn whole."""
+        """The places of a column's causes; blocks without causes are drawn as whole rows."""
         return [] if column in self._observed else [place[p] for p in self._parents[column]]
 
     @property

@@ -14,7 +14,7 @@ __all__ = ["choose_classifier", "choose_regressor", "refit_classifier", "refit_r
 
 #: Polynomials with more terms than this are not tried.
 MAX_TERMS = 300
-#: The same where many columns wait.
+#: The same for tables of many columns.
 BRIEF_TERMS = 80
 #: Boosted classifiers grow trees for each level: beyond this many they are not tried.
 MAX_BOOSTED_LEVELS = 12
@@ -24,7 +24,7 @@ Fit = Callable[[np.ndarray, np.ndarray, np.ndarray], Predictor]
 
 
 def _regressors(x: np.ndarray) -> dict[str, Fit]:
-    """Ways to fit a regressor to as many rows as these, simpler ones first."""
+    """Regressors to try on this many rows, simpler ones first."""
     fits: dict[str, Fit] = {}
     for degree in _degrees(x, 3):
         fits[f"polynomial {degree}"] = lambda a, b, w, d=degree: Polynomial.blank(a, d).regress(
@@ -64,7 +64,7 @@ def choose_regressor(
 
 
 def _too_long(name: str, x: np.ndarray, left: np.ndarray, w: np.ndarray) -> bool:
-    """Whether a predictor is expensive, and nothing that others leave of a column calls for it."""
+    """Whether a predictor is expensive, and nothing is left that calls for it."""
     if "trees" in name:
         return not leaves_trace(x, left, w, np.arange(len(left)) % FOLDS == 0)
     return name.startswith("polynomial") and _terms(x.shape[1], int(name.split()[1])) > BRIEF_TERMS
@@ -94,9 +94,9 @@ def _residuals(fit: Fit, x: np.ndarray, y: np.ndarray, w: np.ndarray, seed: int)
 
 
 def _classifiers(x: np.ndarray, y: np.ndarray, levels: int) -> dict[str, Fit]:
-    """Ways to fit a classifier to as many rows as these, simpler ones first."""
+    """Classifiers to try on this many rows, simpler ones first."""
     fits: dict[str, Fit] = {"frequencies": lambda a, b, w: _frequencies(a, b, w, levels)}
-    if len(np.unique(y)) < 2 or not np.ptp(x, axis=0).any():  # nothing to tell, or to tell it from
+    if len(np.unique(y)) < 2 or not np.ptp(x, axis=0).any():  # one level, or constant inputs
         return fits
     for degree in _degrees(x, 2):
         fits[f"polynomial {degree}"] = lambda a, b, w, d=degree: Polynomial.blank(a, d).classify(
@@ -155,7 +155,7 @@ def _frequencies(x: np.ndarray, y: np.ndarray, w: np.ndarray, levels: int) -> Po
 
 
 def _degrees(x: np.ndarray, most: int) -> list[int]:
-    """Degrees of polynomials that are not too long for the rows; always 1."""
+    """Degrees of polynomials that have few enough terms for the rows; always 1."""
     allowed = min(MAX_TERMS, len(x) // 5)
     return [d for d in range(1, most + 1) if d == 1 or _terms(x.shape[1], d) <= allowed]
 

@@ -18,24 +18,22 @@ import pandas as pd
 from scipy.special import ndtr, ndtri
 
 from vaca.engines.engine import Engine
+from vaca.engines.gumbel import TINY, gumbel_noise, level_of
 from vaca.engines.walls import keep_within
 from vaca.model.primitives import Noise
 from vaca.table.columns import row_count
 from vaca.table.schema import Columns
 
-__all__ = ["ColumnwiseEngine", "gumbel_noise", "threshold_noise"]
-
-#: Probabilities are kept away from zero by this much, so that any level can be abducted.
-TINY = 1e-12
+__all__ = ["ColumnwiseEngine", "normal_between", "threshold_noise"]
 
 
 class ColumnwiseEngine(Engine, abc.ABC):
     """Noise, abduction and simulation column by column.
 
     Noise of a row: ``noise/<column>`` for every column, and after abduction also
-    ``value/<column>``, the factual value; for point answers, ``left/<column>`` may stand for the
-    noise. A mechanism whose inputs are those of the factual row
-    gives back the factual value itself, to the last bit: floating-point inversion never shows.
+    ``value/<column>``, the factual value; for point answers, ``left/<column>`` may take the place
+    of the noise. A mechanism whose inputs are those of the factual row gives back the factual value
+    itself, to the last bit: floating-point inversion never shows.
     """
 
     # ------------------------------------------------------------------ the graph by columns
@@ -84,9 +82,9 @@ class ColumnwiseEngine(Engine, abc.ABC):
         """Values (n,) of numeric columns from their noise and their parents in ``x``."""
 
     def _left_of(self, columns: list[str], x: Columns) -> dict[str, np.ndarray]:
-        """Of those columns to which noise is added: what the parents in ``x`` leave (n,).
+        """For columns with additive noise: the residuals (n,) given their parents in ``x``.
 
-        It says as much as the noise does, and costs less.
+        They say as much as the noise does, and cost less.
         """
         return {}
 
@@ -173,7 +171,7 @@ class ColumnwiseEngine(Engine, abc.ABC):
             if discrete:
                 for column, log_p in self._log_levels(discrete, x, n).items():
                     own = u[f"noise/{column}"]
-                    level = _threshold_level if own.ndim == 1 else _gumbel_level
+                    level = _threshold_level if own.ndim == 1 else level_of
                     fresh[column] = level(log_p, own)
             for column in todo:
                 if column not in fresh:
@@ -215,34 +213,6 @@ class ColumnwiseEngine(Engine, abc.ABC):
 # ---------------------------------------------------------------------- discrete noise
 
 
-def gumbel_noise(
-    log_p: np.ndarray, level: np.ndarray, rng: np.random.Generator | None
-) -> np.ndarray:
-    r"""Gumbel noise :math:`g` (n, L) given that ``level`` is the arg-max of ``log_p + g``.
-
-    The maximum :math:`T` is a standard Gumbel; given it, the other noises are Gumbels truncated so
-    that they stay below it: :math:`g_k = -\log(e^{\ell_k - T} + E_k)` with :math:`E_k` standard
-    exponential. Without ``rng``, all are at their medians.
-
-    >>> import numpy as np
-    >>> log_p = np.log([[0.7, 0.2, 0.1]])
-    >>> (log_p + gumbel_noise(log_p, np.array([2]), None)).argmax()
-    np.int64(2)
-    """
-    log_p = np.maximum(log_p, np.log(TINY))
-    n = len(log_p)
-    if rng is None:
-        top = np.full((n, 1), -np.log(np.log(2.0)))
-        rest = np.full(log_p.shape, np.log(2.0))
-    else:
-        top = rng.gumbel(size=(n, 1))
-        rest = np.maximum(rng.standard_exponential(log_p.shape), TINY)
-    noise = -np.log(np.exp(log_p - top) + rest)
-    at = np.arange(n)
-    noise[at, level] = top[:, 0] - log_p[at, level]
-    return noise
-
-
 def threshold_noise(
     log_p: np.ndarray, level: np.ndarray, rng: np.random.Generator | None
 ) -> np.ndarray:
@@ -270,10 +240,6 @@ def _edges(log_p: np.ndarray) -> np.ndarray:
 
 def _threshold_level(log_p: np.ndarray, noise: np.ndarray) -> np.ndarray:
     return (noise[:, None] > _edges(log_p)[:, 1:-1]).sum(axis=1).astype(np.int64)
-
-
-def _gumbel_level(log_p: np.ndarray, noise: np.ndarray) -> np.ndarray:
-    return np.argmax(log_p + noise, axis=1)
 
 
 def normal_between(

@@ -4,8 +4,8 @@ r"""The default engine: every column gets the mechanism that its rows support.
 
 The likelihood is a product over columns that share nothing, so the choice of a mechanism belongs to
 each column alone. Roots are as observed, and so are blocks of columns without causes: rows of these
-are drawn whole. For other columns compete lines, curves, products, surfaces, trees, spreads that
-change with the parents, and scales, by their log-density on held-out rows.
+are drawn whole. For other columns, lines, curves, products, surfaces, trees, spreads that change
+with the parents, and scales compete by their log-density on held-out rows.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from vaca.table.schema import Columns, as_frame
 
 __all__ = ["FAMILIES", "Composite"]
 
-#: What may compete beside straight lines; see `Composite`.
+#: What may compete with straight lines; see `Composite`.
 FAMILIES = (
     "curves", "products", "steps", "trees", "spread", "robust", "scales", "edges", "flow",
 )  # fmt: skip
@@ -61,16 +61,17 @@ class Composite(ColumnwiseEngine):
     Parameters
     ----------
     families : sequence of str, optional
-        What may compete beside straight lines: "curves", "products" (of two causes), "steps"
-        (where a cause passes a value), "trees", "spread" (noise whose size changes with the
-        causes), "robust" (far residuals count less), "scales" (logarithm and logit of positive and
-        bounded columns), "edges" (a lowest or highest value that repeats has a probability of its
-        own), "flow" (a network, for columns whose noise changes its shape with the causes). By
-        default all.
+        What may compete with straight lines: "curves", "products" (of two causes), "steps" (where a
+        cause passes a value), "trees", "spread" (noise whose size changes with the causes),
+        "robust" (far residuals count less), "scales" (logarithm and logit of positive and bounded
+        columns), "edges" (a lowest or highest value that repeats has a probability of its own),
+        "flow" (a network, for columns whose noise changes its shape with the causes). By default
+        all.
     max_rows : int
         Rows to choose and fit mechanisms with; of a longer table, this many are drawn.
     time_budget : float, optional
-        Seconds. Columns that are reached after half of it choose between lines and curves only.
+        Seconds. When half of it is used up, the columns that are left choose only between lines and
+        curves.
 
     Attributes
     ----------
@@ -113,7 +114,7 @@ class Composite(ColumnwiseEngine):
         self._mechanisms: dict[str, Mechanism] = {}
         self._block_weights = None
         boards = []
-        bare = copy.copy(self)  # the rows go along once
+        bare = copy.copy(self)  # the rows are sent only once
         bare.rows_, bare.weights_ = {}, None
         half = None if self.time_budget is None else time.time() + 0.5 * self.time_budget
         shared = (bare, rows, w, frozenset(families), half)
@@ -312,7 +313,7 @@ class Composite(ColumnwiseEngine):
 def _choose_column(
     shared: tuple[Composite, Columns, np.ndarray, frozenset[str], float | None], column: str
 ) -> tuple[Mechanism, pd.DataFrame]:
-    """A column's mechanism and its leaderboard; lines and curves only, if half the time is over."""
+    """A column's mechanism and its leaderboard; only lines and curves, if half the time is over."""
     engine, rows, w, families, half = shared
     late = half is not None and time.time() > half
     mechanism, tried = engine._choose(column, rows, w, frozenset({"curves"}) if late else families)

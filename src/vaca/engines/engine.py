@@ -40,7 +40,7 @@ from vaca.table.schema import Columns, Schema, as_frame
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-#: Rows that a model keeps of its table.
+#: How many rows of its table a model keeps.
 KEPT_ROWS = 20_000
 
 
@@ -61,7 +61,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         Training rows.
     rows_ : dict of array
         The rows of the table, encoded; a random sample of `KEPT_ROWS` if there are more. Whatever
-        needs the data behind an answer looks here.
+        needs the data behind an answer finds them here.
     weights_ : array or None
         The weight of each of those rows, if weights were given.
     refits_ : sequence of Engine
@@ -73,8 +73,8 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
 
     _learned = True
     _weighs = True  # whether `_fit` can weigh rows
-    #: Grows with every change of code that alters the answers of an engine at equal settings, so
-    #: that stored results can be told from what the engine would give now.
+    #: Raised with every change of code that alters the answers of an engine at equal settings, so
+    #: that outdated results can be recognised.
     revision: int = 1
     overlap_: Overlap = Overlap({}, {})  # nothing is known before `fit`
     n_rows_: int
@@ -102,22 +102,22 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         Parameters
         ----------
         data : DataFrame or path
-            One row per observation; the columns that the graph names are used. Of a path to a
-            Parquet file or a folder of them, as many rows as the engine makes use of are drawn in
-            one pass (`Composite`: its `max_rows`, `CausalFlow`: its `steps` times `batch_size`),
-            so that memory does not grow with the table; ranges and levels are those of all rows.
+            One row per observation; the columns that the graph names are used. From a path to a
+            Parquet file or a folder of them, only as many rows as the engine can use are drawn, in
+            one pass (`Composite`: its `max_rows`, `CausalFlow`: its `steps` times `batch_size`), so
+            that memory does not grow with the table; ranges and levels are those of all rows.
         validation : DataFrame, optional
             Rows for early stopping; by default 15 % of `data`, chosen by the seed.
         weights : array or Series, optional
             One number of at least 0 for each row of `data`: how many rows it stands for.
         refits : int
-            How many more fits to make, each started from this one, under random weights of the rows
+            How many more fits to make, each started from this one, with random weights on the rows
             (a Bayesian bootstrap). With them, answers have intervals that cover the fit.
         jobs : int
-            Local processes among which columns and refits are divided, by engines that can.
+            Local processes that share the columns and refits, for engines that can.
         cluster : str, optional
-            Address of a Dask scheduler, such as "tcp://10.0.0.1:8786", to whose workers columns
-            and refits go instead. The answers are the same.
+            Address of a Dask scheduler, such as "tcp://10.0.0.1:8786", whose workers do that work
+            instead. The answers are the same.
         progress : bool, optional
             False for no progress bar; by default there is one on a terminal.
         checkpoint : path, optional
@@ -196,7 +196,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
     def _read(
         self, data: Any, weights: Any, progress: bool | None
     ) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The table to learn from, and rows that say what can occur beside it (see `Drawn`)."""
+        """The table to learn from, and rows that show what else can occur (see `Drawn`)."""
         if not isinstance(data, (str, Path)):
             frame = as_frame(data)
             return frame, frame.iloc[:0]
@@ -215,7 +215,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         return drawn.frame, drawn.edges
 
     def _rows_wanted(self) -> int:
-        """Of a table in files: rows beyond which more teach this engine nothing."""
+        """Of a table in files: how many rows this engine can use."""
         return 10 * KEPT_ROWS
 
     def _keep_rows(self, rows: Columns, weights: np.ndarray | None) -> None:
@@ -234,7 +234,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
     ) -> list[Engine]:
         """Fits to the whole table under weights of a Bayesian bootstrap; gaps are filled again."""
         found: list[Engine] = []
-        bare = copy(self)  # the rows go along once
+        bare = copy(self)  # the rows are sent only once
         bare.rows_, bare.weights_ = {}, None
         shared = (bare, rows, given, filler)
         wanted = progress if count else False
@@ -274,7 +274,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
         return drawn
 
     def _weigh_blocks(self, weights: np.ndarray) -> None:
-        """Take the weights of a refit, for the rows (n,) of the whole table, for blocks as well."""
+        """Use the weights of a refit, of the rows (n,) of the whole table, for blocks too."""
         if self._observed:
             self._block_weights = weights[kept_places(len(weights), self.seed)]
 
@@ -289,7 +289,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
 
     def _fits(self) -> tuple[CausalModel | None, Sequence[CausalModel]]:
         if self.refits_ and any(column.missing for column in self.schema_.values()):
-            # One set of draws for what is missing is no better than another: their mean is.
+            # One set of draws for what is missing is as good as another; their mean is better.
             return None, [self, *self.refits_]
         return self, self.refits_
 
@@ -343,7 +343,7 @@ class Engine(CausalModel, EngineParameters, BaseEstimator, abc.ABC):
 
     @classmethod
     def _renew(cls, parameters: Mapping[str, Any]) -> tuple[type[Engine], dict[str, Any]]:
-        """The class and the parameters that answer to those of a folder of format 1."""
+        """The class and the parameters that correspond to those of a folder of format 1."""
         known = inspect.signature(cls).parameters
         renewed = {cls._renamed.get(name, name): value for name, value in parameters.items()}
         if isinstance(renewed.get("patience"), int):  # epochs then, a share of them now

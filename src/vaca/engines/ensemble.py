@@ -1,10 +1,10 @@
 r"""Several fitted engines of one family as one model, so that answers carry their spread.
 
-A single fit says nothing of how far another fit, on other rows of the same population and from
-other starting weights, would have disagreed. Each member has its own seed and its own row weights
-(a Bayesian bootstrap); the spread between members is then an
-estimate of that disagreement. Refits (`Engine.fit(refits=)`) give it at a fraction of the cost;
-an ensemble also holds what training itself leaves to chance.
+A single fit does not show how far another fit, on other rows of the same population and from other
+starting weights, would have disagreed. Each member has its own seed and its own row weights (a
+Bayesian bootstrap); the spread between members is then an estimate of that disagreement. Refits
+(`Engine.fit(refits=)`) give it at a fraction of the cost; an ensemble also covers the chance in
+training itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ __all__ = ["Ensemble"]
 class Ensemble(Engine):
     r"""K engines of one family, fitted in parallel processes, that answer together.
 
-    - `sample` and counterfactual draws are mixtures: the rows are dealt to the members in turn.
+    - `sample` and counterfactual draws are mixtures: the members take turns, row by row.
     - A point counterfactual is the average of the members' (the level most of them give, for a
       discrete column).
     - `effect` is the average of the members' effects; their standard deviation, with Student's
@@ -55,8 +55,8 @@ class Ensemble(Engine):
     seed : int
         Member k is fitted with the seed `seed + k`.
     bootstrap : bool
-        Fit each member under random weights of the rows. Without it all see the same rows, members
-        are a little better each, and the spread covers training alone.
+        Fit each member with random weights on the rows. Without it all see the same rows, each
+        member is a little better, and the spread covers only training.
     jobs : int, optional
         Processes; by default one per core, and at most one per member.
 
@@ -191,8 +191,8 @@ class Ensemble(Engine):
     ) -> tuple[Columns, RowWeights | None]:
         """The rows of a member and their weights: those of a Bayesian bootstrap.
 
-        Rows drawn with replacement would do the same, but a row that is there twice comes to stand
-        on both sides of a cross-validation, which then trusts whatever remembers rows.
+        Rows drawn with replacement would do the same, but a row that is drawn twice can be on both
+        sides of a cross-validation, which then favours whatever memorises rows.
         """
         if not self.bootstrap:
             return train, given
@@ -214,7 +214,7 @@ class Ensemble(Engine):
         return f"member/{self.graph.order[0]}"
 
     def noise(self, n: int, rng: np.random.Generator) -> Noise:
-        """The noise of `n` rows; row i is dealt to member i mod K."""
+        """The noise of `n` rows; row i belongs to member i mod K."""
         turn = np.arange(n) % len(self.members_)
         dealt = enumerate(self.members_[:n])  # fewer rows than members: the others have none
         parts = [member.noise(int((turn == k).sum()), rng) for k, member in dealt]

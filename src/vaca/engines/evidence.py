@@ -47,7 +47,7 @@ def extrapolated(
 
 
 def _beyond(engine: Engine, x: Columns, asked: Columns, intervention: Intervention) -> np.ndarray:
-    """Rows `asked` that nothing in the data is like, though the rows `x` were."""
+    """Which rows `asked` are unlike any in the data, though their factual rows `x` are not."""
     graph, schema = engine.graph, engine.schema_
     found = engine.overlap_.beyond(asked, graph, intervention.nodes)
     for node in intervention.nodes:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from vaca.engines.gumbel import level_of
 from vaca.engines.mechanisms.choosing import choose_numeric
 from vaca.engines.mechanisms.choosing_levels import choose_levels
 from vaca.engines.mechanisms.trials import Inputs, make_folds
@@ -33,9 +34,9 @@ ROUNDS_AGAIN = 3
 ROWS = 5000
 #: Mechanisms that compete in the second turn.
 FAMILIES = frozenset({"curves", "products", "spread", "scales"})
-#: Of a column with more levels, only this many of the commonest tell something about another.
+#: Of a column with more levels, only this many of the commonest are used as inputs.
 LEVELS = 20
-#: A number that this share of the rows holds is a value of its own (no income): it stays one.
+#: A number that this share of the rows has is a value of its own (no income), and stays one.
 ATOM = 0.05
 
 
@@ -105,7 +106,7 @@ class Filler:
         return {c: np.concatenate([x[c], v[n:]]) if c in self._gaps else v for c, v in rows.items()}
 
     def remember(self, rows: Columns, weights: np.ndarray | None = None) -> Filler:
-        """Take rows without gaps for what is known, as after `learn`."""
+        """Use rows without gaps as what is known, as after `learn`."""
         self._rows, self._weights, self._gaps = rows, weights, {}
         return self
 
@@ -201,10 +202,9 @@ class Filler:
         inputs, _ = self._inputs(column, x)
         inputs, n = inputs[gap], int(gap.sum())
         if self.schema[column].discrete:
-            score = mechanism.log_levels(inputs)
-            if rng is not None:
-                score = score + rng.gumbel(size=score.shape)
-            x[column][gap] = score.argmax(axis=1)
+            log_p = mechanism.log_levels(inputs)
+            noise = 0.0 if rng is None else rng.gumbel(size=log_p.shape)
+            x[column][gap] = level_of(log_p, noise)
             return
         u = np.zeros(n) if rng is None else mechanism.draw(n, rng)
         x[column][gap] = self._usual(column, mechanism.value(inputs, u), x)

@@ -41,7 +41,7 @@ class FitInput:
     progress : bool, optional
         False for no progress bar.
     checkpoint : path, optional
-        A file to go on from, and to keep up.
+        A file to resume from and to update.
     """
 
     train: Columns
@@ -108,7 +108,7 @@ def complete(validation: Any, graph: CausalGraph) -> pd.DataFrame:
 
 
 def check_refits(refits: int) -> int:
-    """How many refits there are to be."""
+    """The number of refits, checked."""
     refits = check_count("refits", refits, 0, 10_000)
     if refits == 1:
         raise VacaError("one refit has no spread: refits is 0, or at least 2 (8 is usual)")

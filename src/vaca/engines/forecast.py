@@ -1,4 +1,4 @@
-"""How long a fit is going to take, said while there is still time to think again."""
+"""How long a fit is going to take, said early enough to change one's mind."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from vaca.errors import warn
 
 __all__ = ["Forecast"]
 
-#: A fit of more seconds than this is announced, after its pace was watched for this long.
+#: A fit that will take longer than this is announced, after watching it for so many seconds.
 LONG, WATCHED = 1800.0, 10.0
-#: Pieces of work that have to be done before their pace is believed.
+#: Pieces of work that must be done before the pace is trusted.
 FEW = 3
 
 
@@ -37,7 +37,7 @@ class Forecast:
         self._start: float | None = time.perf_counter()
 
     def tell(self, done: int) -> None:
-        """Tell how many pieces are done."""
+        """Report how many pieces are done."""
         if self._start is None or done < FEW:
             return
         spent = time.perf_counter() - self._start

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from vaca.engines.engine import Engine
 from vaca.engines.fit_input import FitInput, weight_tensors
+from vaca.engines.gumbel import ASSUMPTION
 from vaca.engines.layout import Layout
 from vaca.engines.nn import objectives
 from vaca.engines.nn.network import Network
@@ -27,7 +28,7 @@ from vaca.model.primitives import CHUNK, Noise
 from vaca.table.columns import take_rows
 from vaca.table.schema import Columns, as_frame
 
-#: Of a refit: enough steps for the answers to move as far as other rows would move them.
+#: Steps of a refit: enough for the answers to move as far as other rows would move them.
 REFIT_STEPS, REFIT_LR = 150, 3e-3
 #: Rows of a query that go through the network at once.
 BLOCK = 2048
@@ -37,7 +38,7 @@ BLOCK = 2048
 class LatentEngine(Engine, TrainingParameters, abc.ABC):
     """A variational autoencoder over a table; a subclass says which network it has.
 
-    Beside what all trained engines take (`vaca.engines.parameters.TrainingParameters`):
+    In addition to what all trained engines take (`vaca.engines.parameters.TrainingParameters`):
 
     Parameters
     ----------
@@ -346,6 +347,11 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
             parts.append(_bound(self._net, values, k, generator).cpu().numpy())
         found = np.concatenate(parts) - self._layout.log_scale()
         return pd.Series(found, index=frame.index, name="log_prob")
+
+    def _assumption(self, column: str) -> tuple[bool, str]:
+        if self.schema_.kind(column) == "categorical":
+            return False, ASSUMPTION
+        return False, "the encoder's posterior of the latent, plus the kept residual"
 
     def _pieces(self, frame: pd.DataFrame) -> list[Columns]:
         x = self.schema_.encode(frame)

@@ -14,6 +14,7 @@ from vaca.engines.nn.likelihoods import Discrete
 from vaca.graph.dag import CausalGraph
 from vaca.table.columns import row_count
 from vaca.table.schema import Columns, Schema
+from vaca.table.standard import Standard
 
 #: Uniform noise is kept this far from 0 and 1, where its logarithm ends.
 _EDGE = 1e-12
@@ -53,8 +54,8 @@ class Layout:
             numeric = schema.kind(name) in ("continuous", "count")
             centre = float(x[name].mean()) if numeric else 0.0
             sd = float(x[name].std()) if numeric else 1.0
-            # A constant column: a unit so small that samples of it stay where it is. One of small
-            # numbers is none.
+            # A constant column gets a unit so small that its samples stay where it is. A column of
+            # small numbers is not constant.
             constant = numeric and sd <= 1e-12 * float(np.abs(x[name]).max())
             least = 1e-6 * (max(1.0, abs(centre)) if constant else abs(centre))
             mean.append(centre)
@@ -120,18 +121,15 @@ class Layout:
         rows = row_count(x)
         out = np.empty((len(self.names), rows))
         for i, name in enumerate(self.names):
-            out[i] = x[name]
-            if self.schema.kind(name) == "continuous":
-                out[i] -= self.mean[i]
-                out[i] /= self.scale[i]
+            numeric = self.schema.kind(name) == "continuous"
+            out[i] = self._standard(i).to(x[name]) if numeric else x[name]
         return out
 
     def values(self, name: str, x: np.ndarray) -> np.ndarray:
         """One column's standardised values."""
         if self.schema.kind(name) != "continuous":
             return np.asarray(x, dtype=float)
-        i = self.names.index(name)
-        return (np.asarray(x, dtype=float) - self.mean[i]) / self.scale[i]
+        return self._standard(self.names.index(name)).to(x)
 
     def columns(self, x: np.ndarray) -> Columns:
         """The inverse of `tensor`."""
@@ -139,12 +137,15 @@ class Layout:
         for i, name in enumerate(self.names):
             kind = self.schema.kind(name)
             if kind == "continuous":
-                out[name] = x[i] * self.scale[i] + self.mean[i]
+                out[name] = self._standard(i).back(x[i])
             elif kind == "count":
                 out[name] = np.rint(x[i])
             else:
                 out[name] = np.rint(x[i]).astype(np.int64)
         return out
+
+    def _standard(self, i: int) -> Standard:
+        return Standard(self.mean[i], self.scale[i])
 
     def log_scale(self) -> float:
         """Sum of the logarithms of the units of the continuous columns."""

@@ -77,7 +77,7 @@ def dropped_words(frame: pd.DataFrame, complete: np.ndarray) -> str:
             if apart >= max(DIFFERENT, chance):
                 found.append((apart, f"{label} {outside.mean():.3g} against {inside.mean():.3g}"))
     if not found:
-        return f"{text}; in what is known of them they are like the rest"
+        return f"{text}; their known values are like the rest"
     shown = ", ".join(words for _, words in sorted(found, key=lambda pair: -pair[0])[:3])
     return (
         f"{text}. They differ from the rest: {shown} (means). Answers are about the "

@@ -116,8 +116,3 @@ class MultiCVAE(LatentEngine):
             "grad_clip": self.grad_clip,
             "validate_every": self.validate_every or max(1, epochs // 50),
         }
-
-    def _assumption(self, column: str) -> tuple[bool, str]:
-        if self.schema_.kind(column) == "categorical":
-            return False, "Gumbel-max noise: no move to a level that became relatively less likely"
-        return False, "the encoder's posterior of the latent, plus the kept residual"

@@ -131,8 +131,3 @@ class PaperVACA(LatentEngine):
             "schedule": "exponential",
             "validate_every": self.validate_every,
         }
-
-    def _assumption(self, column: str) -> tuple[bool, str]:
-        if self.schema_.kind(column) == "categorical":
-            return False, "Gumbel-max noise: no move to a level that became relatively less likely"
-        return False, "the encoder's posterior of the latent, plus the kept residual"

@@ -14,7 +14,7 @@ from vaca.graph.dag import CausalGraph
 from vaca.model.arguments import check_count, check_names, check_number, check_seed
 from vaca.table.schema import Column, Kind, Schema
 
-#: Whole numbers: smallest and largest. A network beyond the largest was not meant.
+#: Whole numbers: smallest and largest. A larger network must be a mistake.
 WHOLE = {
     "batch_size": (1, 10**9),
     "bins": (2, 1_000),
@@ -70,7 +70,7 @@ class EngineParameters:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class TrainingParameters(EngineParameters):
-    """What engines that are trained by gradient steps take, beside what all engines take.
+    """What engines trained by gradient steps take, in addition to what all engines take.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class TrainingParameters(EngineParameters):
 
 
 def check_parameters(engine: Any) -> None:
-    """Refuse parameters of a wrong type, or of a size that cannot be."""
+    """Refuse parameters of a wrong type or out of range."""
     for name, parameter in inspect.signature(type(engine)).parameters.items():
         if name in ("graph", "schema"):
             continue
@@ -106,7 +106,7 @@ def check_parameters(engine: Any) -> None:
 
 
 def _options(annotation: str) -> list[str]:
-    """The alternatives of a type such as "str | float | None"; a bar in brackets is no sign."""
+    """The alternatives of a type such as "str | float | None"; not split inside brackets."""
     options, depth = [""], 0
     for letter in annotation:
         depth += (letter == "[") - (letter == "]")

@@ -33,7 +33,7 @@ from vaca.table.schema import Column, Schema
 if TYPE_CHECKING:
     from vaca.engines.engine import Engine
 
-#: Grows when the format changes so that older versions could not read it.
+#: Raised when the format changes so that older versions cannot read it.
 FORMAT = 3
 #: Bytes. A history of a million epochs fits; more would only fill the memory.
 LARGEST_JSON = 2**28
@@ -96,8 +96,8 @@ def save(
 def load(path: str | Path) -> Engine:
     """The fitted engine saved in the folder `path`.
 
-    Whatever is in the folder, this gives a model or a `VacaError`, and runs nothing of it. What
-    decides an answer is covered by a checksum.
+    Whatever is in the folder, this gives a model or a `VacaError`, and runs nothing of it.
+    Everything that decides an answer is covered by a checksum.
     """
     path = check_path(path)
     recover(path)
@@ -252,7 +252,7 @@ def _check_rows(model: Engine) -> None:
 
 
 def _try_out(model: Any) -> None:
-    """Two rows, there and back, by every fit: parts that do not fit together show now."""
+    """Abduct and simulate two rows by every fit: parts that do not fit together fail now."""
     for fit in (model, *model.refits_):
         with np.errstate(all="ignore"):
             rows = fit.simulate(fit.noise(2, np.random.default_rng(0)), {})

@@ -16,6 +16,7 @@ from typing import TypeVar
 import numpy as np
 
 from vaca.engines.trees import Trees, unequal
+from vaca.table.standard import Standard
 
 __all__ = ["Corrected", "Polynomial", "Predictor", "Splines", "from_arrays", "to_arrays"]
 
@@ -100,8 +101,8 @@ class Polynomial(_Linear):
     @classmethod
     def blank(cls, x: np.ndarray, degree: int) -> Polynomial:
         """Monomials up to the degree, without weights yet."""
-        mean, scale = _standard(x)
-        z = (x - mean) / scale
+        standard = Standard.of(x)
+        z = standard.to(x)
         terms = [
             [*combo, *[-1] * (degree - len(combo))]
             for d in range(1, degree + 1)
@@ -109,15 +110,15 @@ class Polynomial(_Linear):
         ]
         empty = np.zeros((len(terms), 1))
         ends = z.min(0) - 0.5, z.max(0) + 0.5
-        return cls(mean, scale, empty, np.zeros(1), *ends, np.array(terms))
+        return cls(*standard, empty, np.zeros(1), *ends, np.array(terms))
 
 
 @dataclass
 class Splines(_Linear):
     """A sum of smooth curves, one per input: natural cubic splines, straight beyond the data.
 
-    Without products of inputs it says what an input does also where the others have values that
-    were never seen with it.
+    Without products of inputs, it says what an input does even where the others have values never
+    seen with it.
 
     >>> import numpy as np
     >>> x = np.linspace(-3, 3, 400)[:, None]
@@ -142,19 +143,19 @@ class Splines(_Linear):
     @classmethod
     def blank(cls, x: np.ndarray) -> Splines:
         """Knots at quantiles of the inputs, without weights yet."""
-        mean, scale = _standard(x)
-        z = (x - mean) / scale
+        standard = Standard.of(x)
+        z = standard.to(x)
         knots = np.quantile(z, np.linspace(0.02, 0.98, KNOTS), axis=0).T
         bent = np.flatnonzero((np.diff(knots, axis=1) > 1e-3).all(1))  # not levels, not counts
         terms = x.shape[1] + len(bent) * (KNOTS - 2)
-        return cls(mean, scale, np.zeros((terms, 1)), np.zeros(1), bent, knots[bent])
+        return cls(*standard, np.zeros((terms, 1)), np.zeros(1), bent, knots[bent])
 
 
 @dataclass
 class Corrected:
     """Curves, and boosted trees for what they leave.
 
-    Trees alone answer for a combination of inputs that was never seen as for the nearest one that
+    For a combination of inputs that was never seen, trees alone answer as for the nearest one that
     was. Here the curves go on, and trees only add what the data support.
     """
 
@@ -200,8 +201,3 @@ def _spread(
     wide, offset = np.zeros((len(weights), levels)), np.full(levels, -50.0)
     wide[:, classes], offset[classes] = weights, bias
     return wide, offset
-
-
-def _standard(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    scale = x.std(0)
-    return x.mean(0), np.where(scale > 0, scale, 1.0)

@@ -1,11 +1,11 @@
 """Fit several engines at once, each in a process of its own.
 
-A task goes to its process as files (JSON and safetensors, as models are saved), and what it
-learned comes back the same way. A process is deaf to Ctrl-C, which a terminal sends to all: the
-parent hears it, ends its children, and is the only one to say so. If the parent dies, its children
-see the end of their input and end too. Unlike `multiprocessing`, this works from any script,
-guarded or not. joblib's loky (see `vaca.model.workers`) was tried in its place: after Ctrl-C its
-tracker of resources writes warnings behind the last line, "vaca: interrupted".
+A task goes to its process as files (JSON and safetensors, as models are saved), and what it learned
+comes back the same way. These processes ignore Ctrl-C, which a terminal sends to all of them: the
+parent ends its children and is the only one to report it. If the parent dies, its children see the
+end of their input and end too. Unlike `multiprocessing`, this works from any script, guarded or
+not. joblib's loky (see `vaca.model.workers`) was tried in its place: after Ctrl-C its tracker of
+resources writes warnings behind the last line, "vaca: interrupted".
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ __all__ = ["Task", "fit_all"]
 Task = tuple[Engine, Columns, Columns, str | None, RowWeights | None]
 
 
-# The parent's end is looked out for before anything else is loaded, which takes seconds.
+# Watch for the parent's end before anything else is loaded, which takes seconds.
 _START = """
 import os, threading
 def gone():

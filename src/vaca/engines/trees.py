@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Trees", "grown", "leaves_trace", "one_thread", "unequal"]
 
-#: Of what a tree finds, this much is taken: in regression and in classification.
+#: Learning rates of regression and of classification.
 RATE, LEVEL_RATE = 0.06, 0.08
 
 
@@ -37,7 +37,7 @@ class Trees:
     bias: np.ndarray  # (outputs,)
 
     def __post_init__(self) -> None:
-        # A file may say anything: a depth beyond the nodes would keep a question going for ever.
+        # A file may say anything: with a depth beyond its nodes, an answer would never end.
         if len(self.depth) and not 0 <= self.depth.min() <= self.depth.max() <= len(self.left):
             raise VacaError("a tree is deeper than it has nodes")
 

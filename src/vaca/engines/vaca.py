@@ -183,7 +183,7 @@ class VACA(LatentEngine):
     def _assumption(self, column: str) -> tuple[bool, str]:
         kind = self.schema_.kind(column)
         if kind == "categorical":
-            return False, "Gumbel-max noise: no move to a level that became relatively less likely"
+            return super()._assumption(column)
         if kind == "continuous":
             return False, "noise that moves the column in one direction (monotone), one per column"
         return False, "one threshold noise: the column moves with the order of its levels"

@@ -17,10 +17,10 @@ NEAR = 0.05
 
 
 def walls(low: float | None, high: float | None) -> tuple[float, float]:
-    """Between which values a column stays whose values are from ``low`` to ``high``.
+    """The limits of a column that was seen from ``low`` to ``high``.
 
-    A column without negative values has none, and one without positive values neither. One that
-    fills 0 to 1 or 0 to 100 stays between these. Elsewhere there is no wall.
+    A column without negative values stays so, and so does one without positive values. One that
+    fills 0 to 1 or 0 to 100 stays within these. Other columns have no limits.
 
     >>> walls(3.0, 70.0)
     (0.0, inf)
@@ -38,6 +38,6 @@ def walls(low: float | None, high: float | None) -> tuple[float, float]:
 
 
 def keep_within(values: np.ndarray, column: Column) -> np.ndarray:
-    """The values of a numeric column, at its walls where they pass them."""
+    """The values of a numeric column, cut off at its walls."""
     ends = walls(column.low, column.high)
     return values if ends == (-math.inf, math.inf) else np.clip(values, *ends)

@@ -1,7 +1,7 @@
 r"""How near a model's answers are to the truth: one row for every question asked.
 
-`evaluate` holds two causal models side by side, a model and the truth, and knows nothing of either
-but `noise`, `abduct` and `simulate`. It asks both the same questions and scores the answers:
+`evaluate` compares two causal models, a model and the truth, by their `noise`, `abduct` and
+`simulate` alone. It asks both the same questions and scores the answers:
 
 - observational: rows drawn from both;
 - interventional: rows drawn from both under ``do(node = value)``, one node at a time;

@@ -58,9 +58,9 @@ def evaluate(
     factuals : int
         Rows whose counterfactuals are scored.
     floor : bool or Evaluation
-        Also score the truth in the model's place. Without it, ``floor`` and ``ratio`` are NaN. An
-        earlier evaluation with the same truth, data, seed and sizes lends its floor, which does
-        not depend on the model.
+        Also score the truth in the model's place. Without it, ``floor`` and ``ratio`` are NaN. Or
+        an earlier evaluation with the same truth, data, seed and sizes, whose floor is used again:
+        it does not depend on the model.
 
     Returns
     -------

@@ -10,6 +10,7 @@ from vaca.errors import VacaError
 from vaca.model.causal_model import CausalModel
 from vaca.model.primitives import Noise
 from vaca.table.schema import Columns, Schema
+from vaca.table.standard import Standard
 
 __all__ = ["Side", "Space"]
 
@@ -17,18 +18,18 @@ __all__ = ["Side", "Space"]
 class Space:
     """Rows as a matrix of standardised columns and indicators, addressed by node.
 
-    Two levels are one column of 0 and 1, as the paper has them, or with `pairs` two.
+    Two levels are one column of 0 and 1, as in the paper, or with `pairs` two columns.
     """
 
     def __init__(self, truth: CausalModel, training: Columns, pairs: bool = False) -> None:
         self.graph = truth.graph
         self._schema = truth.schema_
         self._pairs = pairs
-        self._scale = {}
-        for column in self._schema:
-            if not self._schema[column].discrete:
-                sd = float(training[column].std())
-                self._scale[column] = (float(training[column].mean()), sd if sd > 0 else 1.0)
+        self._scale = {
+            column: Standard.of(training[column])
+            for column in self._schema
+            if not self._schema[column].discrete
+        }
 
     def matrix(self, x: Columns, nodes: Sequence[str], who: str, where: str) -> np.ndarray:
         parts: list[np.ndarray] = []
@@ -46,8 +47,7 @@ class Space:
 
     def _column(self, column: str, values: np.ndarray) -> np.ndarray:
         if column in self._scale:
-            mean, sd = self._scale[column]
-            return (np.asarray(values, dtype=np.float64) - mean) / sd
+            return self._scale[column].to(values)
         levels = len(self._schema.levels(column))
         if levels <= 2 and not self._pairs:
             return np.asarray(values, dtype=np.float64)

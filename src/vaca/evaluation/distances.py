@@ -68,9 +68,9 @@ def sample_pair(x: ArrayLike, y: ArrayLike, *, paired: bool = False) -> tuple[Ar
 
 
 def _partners(symmetric: bool, start: int, total: int) -> Iterator[tuple[slice, int]]:
-    """Which rows a block meets, and how often what they give counts.
+    """Which rows a block is paired with, and how often each pair counts.
 
-    In a symmetric matrix a block meets itself once and the rows after it, which count twice.
+    In a symmetric matrix that is the block itself, and the rows after it, which count twice.
     """
     if not symmetric:
         yield slice(0, total), 1

@@ -1,11 +1,11 @@
 r"""How well a model reproduces rows it has not seen, whatever engine it is.
 
 Each column is scored given its direct causes: for every held-out row, the causes are set to what
-they were, the column is drawn again many times, and the draws are compared with the value that was
-observed by a proper score, which no forecast beats in expectation but the true distribution. The
-joint distribution is scored by the energy distance between drawn and held-out rows. Both stand
-beside a baseline that ignores the graph: each column drawn from its own distribution in the
-training data, independently of the others.
+they were, the column is drawn again many times, and the draws are compared with the observed value
+by a proper score, which in expectation is best for the true distribution. The joint distribution is
+scored by the energy distance between drawn and held-out rows. Both are compared with a baseline
+that ignores the graph: each column drawn from its own distribution in the training data,
+independently of the others.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from vaca.evaluation.metrics import energy_distance
 from vaca.model.causal_model import CausalModel
 from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Column, Columns
+from vaca.table.standard import sd_of
 
 __all__ = ["encoded_matrix", "given_causes", "holdout_scores", "joint_scores"]
 
@@ -49,7 +50,7 @@ def holdout_scores(model: CausalModel, held_out: Any, train: Any, *, seed: int =
     DataFrame
         One row per column: `score` (lower is better), `baseline` (the same for the column's own
         distribution, ignoring its causes) and `explained`, :math:`1 - score / baseline`: 0 if the
-        causes tell nothing, 1 if they tell everything. The score's name is in `measure`.
+        causes explain nothing, 1 if they explain everything. The score's name is in `measure`.
     """
     rng = np.random.default_rng([seed, 3])
     rows = model.schema_.encode(held_out)
@@ -68,7 +69,7 @@ def holdout_scores(model: CausalModel, held_out: Any, train: Any, *, seed: int =
             measure, scale = "Brier", 1.0
             score, base = (_brier(d, rows[name], column) for d in (drawn[name], baseline))
         else:
-            measure, scale = "CRPS", float(known[name].std()) or 1.0
+            measure, scale = "CRPS", sd_of(known[name])
             score, base = (_crps(d, rows[name]) / scale for d in (drawn[name], baseline))
         table.append(
             {
@@ -87,8 +88,8 @@ def joint_scores(
 ) -> dict[str, float]:
     """Energy distance of the model's rows, and of the baseline's, to held-out rows.
 
-    What a perfect model would score is chance; `vaca.check` gives a p-value instead.
-    Columns count in units of their standard deviation, levels as unequal by 1.
+    The score of a perfect model is not zero but depends on chance; `vaca.check` gives a p-value
+    instead. Numbers are in units of their standard deviation; two levels differ by 1.
 
     Returns
     -------
@@ -104,7 +105,7 @@ def joint_scores(
 
     mixed = {name: rng.permutation(values)[:n] for name, values in known.items()}
     drawn = model.simulate(model.noise(n, rng), {})
-    sds = {name: float(values.std()) or 1.0 for name, values in known.items()}
+    sds = {name: sd_of(values) for name, values in known.items()}
     truth = encoded_matrix(model, some(rows), sds)
     return {
         "model": energy_distance(encoded_matrix(model, drawn, sds), truth),
@@ -117,8 +118,8 @@ def given_causes(model: CausalModel, rows: Columns, rng: np.random.Generator) ->
     count = row_count(rows)
     result: Columns = {}
     for node in model.graph.nodes:
-        # All other columns are held, not the causes alone: given these, the rest cannot reach the
-        # node, and what is held need not be computed.
+        # All other columns are fixed, not only the causes: given these, the rest cannot reach the
+        # node, and what is fixed need not be computed.
         own = model.graph.columns(node)
         do = {c: np.repeat(v, DRAWS) for c, v in rows.items() if c not in own}
         x = model.simulate(model.noise(count * DRAWS, rng), do)
@@ -150,7 +151,7 @@ def encoded_matrix(
     model: CausalModel, rows: Columns, sds: dict[str, float] | None = None
 ) -> np.ndarray:
     """Rows as one matrix: numbers in units of `sds`, levels one-hot so that two differ by 1."""
-    sds = sds or {name: float(values.std()) or 1.0 for name, values in rows.items()}
+    sds = sds or {name: sd_of(values) for name, values in rows.items()}
     parts = []
     for name, column in model.schema_.items():
         values = rows[name]

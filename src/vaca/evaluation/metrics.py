@@ -1,4 +1,4 @@
-"""All metrics: errors of answers here, distances between distributions beside this file.
+"""All metrics: errors of answers here, distances between distributions in `distances`.
 
 Every function takes plain arrays with rows on axis 0, returns a float, and draws no random number
 unless it is handed a generator. Nothing here knows what a causal model is; `vaca.evaluation`

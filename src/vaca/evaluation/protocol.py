@@ -67,7 +67,7 @@ def _shown(schema: Schema, column: str, value: float | int) -> str:
 
 
 def choose_nodes(truth: CausalModel, protocol: str, nodes: Sequence[str] | None) -> list[str]:
-    """The nodes to intervene on, checked: the person's, or the protocol's."""
+    """The nodes to intervene on, checked: those given, or the protocol's."""
     graph = truth.graph
     inner = [node for node in graph.nodes if graph.children(node)]
     if nodes is None and protocol == "published":

@@ -33,6 +33,7 @@ from vaca.model.arguments import check_count, check_names, check_number, check_s
 from vaca.model.causal_model import CausalModel
 from vaca.table.columns import take_rows
 from vaca.table.schema import Schema, as_frame
+from vaca.table.standard import Standard
 
 ClassifierName = Literal["full", "unaware", "fair-x", "fair-z", "fair-z-plain"]
 LearnerName = Literal["lr", "svm"]
@@ -62,10 +63,10 @@ class LatentFeatures(TransformerMixin, BaseEstimator):
     VACA gives its posterior means, columns `<node>.z0`, `<node>.z1`, ...; other models give the
     abducted noise of each column.
 
-    A person's noise does not depend on the sensitive attribute, but what a row tells of it does: a
-    level (say, "rents") leaves its noise open, and the guess made from a person's row is not the
-    one made from the row of the person's counterfactual twin. With `tolerance`, directions in
-    which that guess changes are held back: with :math:`\Sigma_\Delta` the second moment, over
+    A person's noise does not depend on the sensitive attribute, but what a row reveals about it
+    does: a level (say, "rents") leaves its noise open, and the guess made from a person's row is
+    not the one made from the row of the person's counterfactual twin. With `tolerance`, directions
+    in which that guess changes are held back: with :math:`\Sigma_\Delta` the second moment, over
     the rows given to `fit`, of the change of the standardised latents between a row and its
     counterfactuals (averaged over draws), the features are
     :math:`(I + \Sigma_\Delta / \mathrm{tolerance}^2)^{-1/2} z`. No label is used.
@@ -161,8 +162,7 @@ class LatentFeatures(TransformerMixin, BaseEstimator):
     def _steady(self, frame: pd.DataFrame, sensitive: list[str]) -> None:
         model = self.model
         z = self._plain(frame)
-        self.mean_, scale = z.mean(axis=0), z.std(axis=0)
-        self.scale_ = np.where(scale > 0, scale, 1.0)
+        self.mean_, self.scale_ = Standard.of(z)
         x = model.schema_.encode(frame)
         who = read_sensitive(model, sensitive, None, x)
         changes = []
@@ -249,7 +249,7 @@ class BalancedSVM(ClassifierMixin, BaseEstimator):
 
 
 def told_by(graph: CausalGraph, target: str | None) -> list[str]:
-    """The columns of the graph that tell the outcome: itself, and what follows from it.
+    """The columns of the graph that give the outcome away: itself, and what follows from it.
 
     >>> told_by(CausalGraph.from_edges([("pay", "loan"), ("loan", "house")]), "loan")
     ['loan', 'house']
@@ -335,7 +335,7 @@ def make_classifier(
         Gives the graph and the kinds of the columns and, for fair-z, the latent variables.
     sensitive : str or list of str
     learner : {"lr", "svm"}
-        Logistic regression or SVM, both with balanced class weights and defaults else.
+        Logistic regression or SVM, both with balanced class weights and otherwise defaults.
     target : str, optional
         The column of the graph that is predicted, if it is one: the classifier does not see it, nor
         what the graph puts downstream of it.

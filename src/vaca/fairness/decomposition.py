@@ -1,4 +1,4 @@
-r"""Which way the sensitive attribute reaches a prediction: directly, or through which mediator.
+r"""How the sensitive attribute reaches a prediction: directly, or through which mediator.
 
 A person's gap is :math:`h(x^{CF}) - h(x^F)`. Its parts are found by path-specific counterfactuals:
 the predictor is shown some inputs at their counterfactual value and holds the others at their

@@ -1,4 +1,4 @@
-"""One audit in progress: what the model and the predictor say of each person, block by block."""
+"""One audit in progress: what the model and the predictor say about each person, block by block."""
 
 from __future__ import annotations
 
@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from scipy.stats import t as student
 
 from vaca.fairness.alternatives import Alternative, Sensitive
 from vaca.fairness.decomposition import Part, predictions_needed, read_parts, shapley_shares
 from vaca.fairness.predictor import Predictor
 from vaca.fairness.result import mean_interval
-from vaca.model.answers import spread_over_fits
+from vaca.model.answers import half_width, spread_over_fits
 from vaca.model.causal_model import CausalModel
 from vaca.model.effects import fit_variance
 from vaca.table.columns import take_rows
@@ -61,7 +60,7 @@ class Inquiry:
     ) -> pd.DataFrame:
         """The rows under do(S = alternative), with the columns that the graph does not name.
 
-        By the main fit, or with draws dealt to all fits in turn.
+        By the main fit, or with draws that all fits share in turn.
         """
         x = take_rows(self.x, rows)
         do = self.who.do(alternative, x, self.model.graph, self.model)
@@ -150,8 +149,8 @@ class Inquiry:
     ) -> tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]:
         """The gaps by each fit, and where a person's gap lies by all of them.
 
-        Draws are dealt to the fits, so that all of them cost as much as the main one alone. The
-        main fit is among them: with as few draws as the others, it errs by chance as they do.
+        The fits share the draws, so that all of them cost as much as the main one alone. The main
+        fit is among them: with as few draws as the others, it errs by chance as they do.
         """
         draws = self.fits * -(-repeats // self.fits)
         twins = self.counterfactual(rows, alternative, draws, seed, deal=True)
@@ -189,7 +188,7 @@ class Inquiry:
         part: str = "",
         size: bool = True,
     ) -> tuple[float, float]:
-        """Of the mean of values: which people were asked, and the fit if there are several.
+        """An interval of a mean of values: for the choice of people and, if several, the fits.
 
         The fit's part is the spread of the same mean by each fit, over people it was asked for.
         """
@@ -204,7 +203,7 @@ class Inquiry:
         main, _ = self.model._fits()
         middle, others = (means[0], means[1:]) if main is not None else (np.mean(means), means)
         variance, degrees = fit_variance(float(middle), np.array(others), main is not None)
-        half = float(student.ppf(0.5 + level / 2, degrees)) * np.sqrt(variance)
+        half = half_width(np.sqrt(variance), degrees, level)
         value = float(values.mean())
         if np.isnan(low):  # one person: only the fit is uncertain
             low = high = value

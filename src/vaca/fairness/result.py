@@ -49,7 +49,7 @@ class AuditResult:
     twins : list of dict
         The people with the widest gaps, each with its row and a typical counterfactual twin.
     caveats : list of str
-        What a reader has to know to use these figures.
+        What a reader must know to use these figures.
     """
 
     unfairness: float
@@ -65,7 +65,7 @@ class AuditResult:
     assumptions: pd.DataFrame
     caveats: list[str]
     settings: dict[str, Any] = field(default_factory=dict)
-    #: Whether intervals hold the uncertainty of the fit: for a model with refits or members.
+    #: Whether intervals include the uncertainty of the fit: for a model with refits or members.
     covers_fit: bool = False
 
     @property

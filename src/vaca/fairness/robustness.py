@@ -1,4 +1,4 @@
-"""Is the audit's answer one of the graph, of the engine, or of the predictor? Compare and see."""
+"""Does the answer of an audit depend on the graph, the engine or the predictor? Comparisons."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def graph_robustness(
     fit_data : DataFrame, optional
         Rows to fit on; by default `data`.
     progress : callable, optional
-        Told the name of each graph before it is fitted.
+        Called with the name of each graph before it is fitted.
     **options
         Passed on to `audit`.
 

@@ -164,8 +164,8 @@ class CausalGraph:
         """The graph of an edge list: one `cause -> effect` per line; `#` starts a comment.
 
         A name alone on a line is a node. `{column, column}` is a block, which may go over several
-        lines; `name: column, column` gives it a name. A name with a sign of this language in it
-        stands in quotes: `"a # b" -> c`.
+        lines; `name: column, column` gives it a name. Quote a name that contains one of these
+        marks: `"a # b" -> c`.
 
         >>> CausalGraph.from_text("sex -> income  # direct").edges
         (('sex', 'income'),)
@@ -210,9 +210,9 @@ class CausalGraph:
         return plain.write(self._parts)
 
     def write(self, path: str | Path) -> None:
-        """Write to a file in the format of its ending: .txt, .dot, .gv, .gml or .json.
+        """Write to a file, in the format that its ending says: .txt, .dot, .gv, .gml or .json.
 
-        A file of that name is replaced, all or nothing.
+        An existing file is replaced, or left as it was if writing fails.
         """
         formats.write_file(self._parts, check_path(path))
 

@@ -169,7 +169,7 @@ def read_gml(text: str) -> Parts:
     check_depth(text, "GML")
     try:
         graph = nx.parse_gml(text.lstrip("\ufeff"))
-    except Exception as error:  # networkx meets wrong types with whatever they lead to
+    except Exception as error:  # networkx raises whatever wrong types lead to
         raise GraphError(f"not GML: {shorten(str(error), 200)}") from None
     if not graph.is_directed() or graph.is_multigraph():
         raise GraphError(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from vaca.errors import GraphError, VacaError, did_you_mean, shorten
 
-#: Brackets in brackets: no graph needs more, and readers that call themselves cannot take many.
+#: How deep brackets may nest: no graph needs more, and recursive readers cannot take many.
 DEEPEST = 40
 
 
@@ -42,7 +42,7 @@ def check_text(given: Any) -> str:
 
 
 def check_list(given: Any, what: str) -> Iterable[Any]:
-    """Several things: anything to loop over but text and dicts."""
+    """A list: anything to loop over except text and dicts."""
     if isinstance(given, str | bytes | Mapping) or not isinstance(given, Iterable):
         raise GraphError(f"{what} must be a list; got {shorten(given)}")
     return given

@@ -77,7 +77,7 @@ def depth_layers(parents: Parents) -> list[list[int]]:
 
 
 class Reach:
-    """Who can be reached from whom along arrows: one search per question, nothing quadratic kept.
+    """Who can be reached from whom along arrows: one search per question, in little memory.
 
     Inside, nodes are numbered by their place in a topological order, so that answers come in it.
     """

@@ -18,13 +18,13 @@ _TOKEN = re.compile(
     r'|"(?P<quoted>(?:[^"\\\n]|\\.)*)"(?=[^\S\n]*(?:->|[#:,}\n]|$))'  # where a name can end
     r"|(?P<mark>->|[{},:\n])|(?P<word>(?:(?!->)[^{},:\n\#])+)"
 )
-#: What somebody may have meant for an arrow; a name that holds it is written in quotes.
+#: What somebody may have meant as an arrow; a name that contains it has to be quoted.
 _ARROW = re.compile(r"->|<-|--|=>|~>|[\u2190-\u21ff\u27f5-\u27ff]|-\s+>|^>|[<-]$")
-#: What a bare name may not hold either.
+#: What else a name without quotes may not contain.
 _MARKS = re.compile(_ARROW.pattern + r'|[{},:"#\\\n\r]|^\s|\s$')
-#: What stands after a backslash in quotes for what a line cannot hold.
+#: Escapes, inside quotes, for what a line cannot hold.
 _ESCAPED = {"n": "\n", "r": "\r"}
-#: Longer names of blocks are cut.
+#: Block names longer than this are shortened.
 _SHORT = 40
 
 
@@ -188,8 +188,8 @@ def _text(token: _Token) -> str:
         return text
     if _ARROW.search(text):
         raise GraphError(
-            f"line {token.line}: {shorten(text)}: write 'cause -> effect'; a sign that belongs to "
-            "a name is kept by quotes around the name"
+            f"line {token.line}: {shorten(text)}: write 'cause -> effect'; put "
+            "quotes around a name that contains such a sign"
         )
     if text.startswith('"') and (len(text) == 1 or not text.endswith('"')):
         raise GraphError(f"line {token.line}: {shorten(text)}: a quote that is not closed")

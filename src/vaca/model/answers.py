@@ -15,8 +15,9 @@ from vaca.model.arguments import check_number
 from vaca.table.dtypes import as_numbers, holds_dates
 from vaca.table.words import shown_number
 
-#: At a single row a fit is also off by what it smooths away, which refits share. Rows' answers lie
-#: about the truth 1.3 times as far as refits spread, on the tables of `vaca.model.effects.CHOSEN`.
+#: For a single row, a fit also errs by what it smooths away, and refits share that error: answers
+#: miss the truth by about 1.3 times the spread of the refits, on the tables of
+#: `vaca.model.effects.CHOSEN`.
 AT_A_POINT = 1.3
 
 
@@ -30,10 +31,10 @@ class CounterfactualFrame(pd.DataFrame):
     draws : int or None
         Draws of each row, under the last level of the index.
     fits : int
-        To how many fits the draws were dealt in turn.
+        How many fits share the draws, taking turns.
     bounds : DataFrame or None
-        If asked for: between what the chance of each level lies, whatever the model assumes on
-        noise; see `vaca.trust.bounds.counterfactual_bounds`.
+        If asked for: the lowest and highest probability of each level, whatever the model assumes
+        about noise; see `vaca.trust.bounds.counterfactual_bounds`.
     """
 
     _metadata = ["outside_support", "draws", "fits", "bounds"]
@@ -51,8 +52,8 @@ class CounterfactualFrame(pd.DataFrame):
         """Per factual row and column: mean, sd and two quantiles over the draws.
 
         Discrete columns give their most frequent level and its share instead. Needs an answer with
-        `draws=`. The columns of the result are (column, statistic). Where draws were dealt to
-        several fits, the quantiles allow for how few those are.
+        `draws=`. The columns of the result are (column, statistic). Where several fits share the
+        draws, the quantiles allow for their small number.
         """
         if getattr(self, "draws", None) is None:
             raise VacaError("a summary is over draws: ask for counterfactual(..., draws=200)")
@@ -100,14 +101,25 @@ def check_pair(quantiles: Any) -> tuple[float, float]:
     return low, high
 
 
+def half_width(error: float, degrees: float, level: float = 0.95) -> float:
+    """Half of a t interval, from a standard error and its degrees of freedom.
+
+    >>> round(half_width(0.5, float("inf")), 2), round(half_width(0.5, 5), 2)
+    (0.98, 1.29)
+    """
+    from scipy.stats import t
+
+    return float(t.ppf(0.5 + level / 2, degrees)) * error
+
+
 def spread_over_fits(
     values: np.ndarray, row: np.ndarray, turn: np.ndarray, quantiles: tuple[float, float]
 ) -> dict[str, np.ndarray]:
     r"""Mean, sd and quantiles of each row's draws, as one more fit might give them.
 
-    The means of the M fits of a row have a variance of which M numbers tell little. So a draw is
-    taken as :math:`\bar m + c s\sqrt{1 + 1/M}\,t + w`, with :math:`t` of Student's distribution,
-    :math:`w` what the draw differs by from its own fit's mean, and c as `AT_A_POINT` says.
+    M fits say little about the variance of their means. So a draw is taken as
+    :math:`\bar m + c s\sqrt{1 + 1/M}\,t + w`, where :math:`t` has Student's distribution, :math:`w`
+    is the draw's distance from the mean of its own fit, and c is `AT_A_POINT`.
     """
     by = pd.Series(values).groupby(row)
     size = by.transform("size").to_numpy()
@@ -123,7 +135,7 @@ def spread_over_fits(
         spare = np.maximum(by.size().to_numpy() - len(fits), 1)
         inner = np.bincount(row, within**2) / spare
         outer = means.groupby(level=0).var().to_numpy() * (1 + 1 / len(fits)) * AT_A_POINT**2
-        # The mean of few draws of a fit has chance of its own, which is no spread of the fits.
+        # The mean of a fit's few draws also varies by chance, which is not spread between fits.
         outer = np.maximum(outer - inner * (1 / counts).groupby(level=0).mean().to_numpy(), 0.0)
         place = pd.Series(np.random.default_rng(0).random(len(values))).groupby(row).rank()
         chance = t.ppf((place.to_numpy() - 0.5) / size, len(fits) - 1)
@@ -144,29 +156,29 @@ class Effect:
     value : float
         The average difference, in the outcome's units (for a level: in probability).
     standard_error : float
-        Of the average: of the rows drawn and, if `covers_fit`, of the fit. Never of a wrong graph
-        or of hidden causes.
+        Of the average: from the rows drawn and, if `covers_fit`, from the fit. It never covers a
+        wrong graph or hidden causes.
     per_row : Series or None
         The difference for each factual row, when rows were given.
     covers_fit : bool
-        Whether the standard error holds the uncertainty of the fit. If not, it is the error of
-        the simulation alone, and no interval is printed.
+        Whether the standard error includes the uncertainty of the fit. If not, it is only the error
+        of the simulation, and no interval is printed.
     degrees : float
         Degrees of freedom of the t interval.
     members : tuple of float
         The same effect by each refit or member; their spread is that of the fit.
     extrapolated_share : float
-        Of the rows that the effect is about: for how many the data hold nothing comparable under
+        Share of the rows that the effect is about for which the data hold nothing comparable under
         one of the two interventions.
     slack : float
-        What those rows could add to the average or take from it, if they are many: their share
-        times the range of the outcome. It widens the interval on both sides.
+        How far those rows could move the average, if they are many: their share times the range of
+        the outcome. It widens the interval on both sides.
     among : mapping, str or None
         The group the effect is about, as it was asked for.
     rows : array or None
         The places of those rows in `model.rows_`, if they are from there.
     model : CausalModel or None
-        Who answered.
+        The model that answered.
     engines : DataFrame or None
         What other engines answer, if they were asked.
     """
@@ -195,10 +207,8 @@ class Effect:
         >>> Effect(1.0, 0.5, "y", {"x": 1}, {}).interval(0.95)
         (0.02..., 1.97...)
         """
-        from scipy.stats import t
-
         level = check_number("the level of an interval", level, 0, 1)
-        half = float(t.ppf(0.5 + level / 2, self.degrees)) * self.standard_error + self.slack
+        half = half_width(self.standard_error, self.degrees, level) + self.slack
         return self.value - half, self.value + half
 
     @cached_property
@@ -242,7 +252,7 @@ class Effect:
 
     @property
     def answered(self) -> str:
-        """The value and how sure it is, in words."""
+        """The value and how certain it is, in words."""
         if self.unreachable:
             return (
                 f"none: no arrow leads from {', '.join(self.treatment)} to {self.outcome}, "
@@ -261,7 +271,7 @@ class Effect:
 
     @property
     def unreachable(self) -> bool:
-        """Whether the graph has no path from what is done to the outcome."""
+        """Whether the graph has no path from the treatment to the outcome."""
         if self.model is None:
             return False
         moved = (
@@ -270,7 +280,7 @@ class Effect:
         return self.model.graph.node_of(self.outcome) not in moved
 
     def notes(self) -> list[str]:
-        """What a reader of the answer has to know, a sentence each."""
+        """What a reader should know about the answer, one sentence each."""
         return [*self.extrapolation(), *self.outside_support]
 
     def extrapolation(self) -> list[str]:
@@ -334,7 +344,7 @@ def shown_among(among: Mapping[str, Any] | str) -> str:
 
 
 def do_label(do: Mapping[str, Any]) -> str:
-    """Write an intervention as it is read: `age + 5, sex = female`.
+    """An intervention in short: `age + 5, sex = female`.
 
     >>> import vaca
     >>> do_label({"age": vaca.Shift(5), "sex": "female"})
@@ -352,7 +362,7 @@ def do_label(do: Mapping[str, Any]) -> str:
 
 
 def shown_value(value: Any) -> str:
-    """One part of an intervention, short."""
+    """One part of an intervention, in short."""
     if isinstance(value, Mapping):
         return do_label(value)
     if hasattr(value, "delta"):

@@ -9,9 +9,9 @@ from typing import Any
 
 from vaca.errors import VacaError, shorten
 
-#: What numpy, torch and scikit-learn all take for a seed.
+#: The largest seed that numpy, torch and scikit-learn all take.
 LARGEST_SEED = 2**32 - 1
-#: Rows that a file is written with, piece by piece. Beyond this something else was meant.
+#: More rows than anyone writes to files, piece by piece: a larger number is a mistake.
 LARGEST_COUNT = 10**11
 
 
@@ -108,7 +108,7 @@ def check_names(name: str, value: Any) -> list[str]:
 
 
 def check_model(name: str, value: Any) -> None:
-    """What answers questions: a fitted engine or an SCM."""
+    """A model that answers questions: a fitted engine or an SCM."""
     if isinstance(value, type) or not all(
         hasattr(value, part) for part in ("graph", "noise", "abduct", "simulate")
     ):

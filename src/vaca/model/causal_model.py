@@ -4,8 +4,8 @@ r"""The one interface: a graph, a noise distribution p(u), and a deterministic m
 - counterfactual rows: :math:`x^{CF} = F(u, do)` with :math:`u \sim p(u \mid x)`
   (abduction, action, prediction).
 
-True SCMs and learned models implement `noise`, `abduct` and `simulate`; all questions are
-answered here, once, and never ask which of the two they hold.
+True SCMs and learned models implement `noise`, `abduct` and `simulate`; all questions are answered
+here, once, for both alike.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class CausalModel(Primitives):
     `simulate`; the questions are built from them, once, here.
     """
 
-    #: Whether the model was fitted to data, so that its answers are uncertain beyond chance.
+    #: Whether the model was fitted to data, so that its answers are uncertain beyond simulation.
     _learned = False
 
     # ------------------------------------------------------------------ questions
@@ -97,8 +97,8 @@ class CausalModel(Primitives):
         seed : int, optional
             For the draws and for random interventions.
         bounds : bool
-            Also give, as `.bounds`, between what the chance of each level of a discrete column
-            lies: what no data can decide, and the model's choice of noise does.
+            Also give, as `.bounds`, the lowest and highest probability of each level of a discrete
+            column: what no data can decide, and the model's choice of noise does.
 
         Returns
         -------
@@ -136,9 +136,9 @@ class CausalModel(Primitives):
     def _keep_exactly(
         self, answer: pd.DataFrame, frame: pd.DataFrame, intervention: Intervention
     ) -> None:
-        """Columns that `do` cannot reach are the factual's own, whatever a float loses of them.
+        """Copy columns that `do` cannot reach from the factual rows: floats may have lost digits.
 
-        So is a text that no level stands for, in rows that stay at the level of all such texts.
+        Copy also texts that are not levels, in rows that stay at the level that stands for them.
         """
         repeats = len(answer) // len(frame)
         rows = np.repeat(np.arange(len(frame)), repeats)
@@ -210,13 +210,13 @@ class CausalModel(Primitives):
         Parameters
         ----------
         outcome : str
-            A column. A discrete one counts by its levels if they are numbers; otherwise the effect
-            is on the probability of `level` (for a binary column by default its second level).
+            A column. Levels that are numbers are averaged; for other levels the effect is on the
+            probability of `level` (by default the second level of a binary column).
         treatment, control : mapping
             Interventions, as in `sample`; no `control` means no intervention.
         given : DataFrame, optional
-            Factual rows: then the effect is averaged over their counterfactuals and `per_row` has
-            each one's own.
+            Factual rows: then the effect is averaged over their counterfactuals, and `per_row` has
+            the effect on each row.
         among : mapping or str, optional
             The group the effect is about: `{"treat": 1}`, or a condition on the columns like
             `"age > 40"`. Taken from the given rows, or else from those the model was fitted to.
@@ -228,7 +228,7 @@ class CausalModel(Primitives):
             Draws for each given row. By default the point counterfactual where it is exact, and
             else enough draws for its mean.
         engines : sequence of str
-            Other engines to fit to the model's rows and ask the same; their answers are in
+            Other engines to fit to the model's rows and ask the same question; their answers are in
             `Effect.engines`.
 
         Returns

@@ -1,13 +1,14 @@
-r"""Average effects: of which rows, by which fits, and how sure they are.
+r"""Average effects: for which rows, by which fits, and how certain they are.
 
 The value is that of the main fit. Every refit answers the same question with the same noise; with
-their answers :math:`m_1, \dots, m_K` about the main one, :math:`m`,
+their answers :math:`m_1, \dots, m_K` and the main one, :math:`m`,
 
 .. math:: s^2 = \frac{c^2}{K} \sum_k (m_k - m)^2, \qquad m \pm t_K \sqrt{s^2 + r^2},
 
-where :math:`r` is the error of a mean over finitely many rows. Refits under weights of a Bayesian
-bootstrap lie about the main fit as it lies about the truth, so that :math:`(m - truth) / s` has
-about Student's t distribution with K degrees of freedom; `c` is near one, see `CHOSEN`.
+where :math:`r` is the error of a mean over finitely many rows. Refits with the weights of a
+Bayesian bootstrap scatter around the main fit as it scatters around the truth, so that
+:math:`(m - truth) / s` has roughly Student's t distribution with K degrees of freedom; `c` is near
+one, see `CHOSEN`.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ if TYPE_CHECKING:
     from vaca.model.causal_model import CausalModel
     from vaca.model.primitives import Primitives
 
-#: Answers of a row's draws that are averaged, when the caller does not say how many.
+#: Draws of each row that are averaged, when the caller does not say how many.
 DRAWN_ROWS = 10_000
 FEWEST_DRAWS, MOST_DRAWS = 20, 200
 #: If at least this share of the rows extrapolates, the interval of an answer allows for it.
 EXTRAPOLATED = 0.1
-#: Refits keep what the fit has chosen: kinds of mechanism, how strongly to smooth. So answers
-#: spread a little further over tables than refits do over weights: by a factor of 1.06 on 240
-#: tables that were made to find it and serve no other purpose (eight kinds, 500 rows).
+#: Refits keep what the fit has chosen: kinds of mechanism, how strongly to smooth. So answers vary
+#: a little more between tables than between refits: by a factor of 1.06 on 240 tables that were
+#: made only to measure it (eight kinds, 500 rows).
 CHOSEN = 1.05
 #: Groups of about the same size that a numeric column is cut into.
 GROUPS = 4
@@ -158,7 +159,7 @@ def differences(
 ) -> np.ndarray:
     """Per row: the outcome under treatment minus that under control, with the same noise.
 
-    What leaves the data is told in `outside`, if it is given.
+    Sentences about what leaves the data go to `outside`, if it is given.
     """
     arms, rows, draws = [], question.rows, question.draws
     whole = rows is not None and not rows.isna().any(axis=None)
@@ -178,10 +179,9 @@ def differences(
 
 
 def _draws_needed(model: CausalModel, question: EffectQuestion) -> int | None:
-    """How many, if a point counterfactual is not the mean one: where abduction is not exact.
+    """How many draws to average where abduction is not exact, so a point answer is not the mean.
 
-    A level that is likely to stay is not certain to: rounding each row to its likeliest level
-    gives no effect where many have a small one.
+    Taking the likeliest level of each row would show no effect where many rows have a small one.
     """
     graph = model.graph
     below = {*model._parse(question.treatment).below, *model._parse(question.control).below}
@@ -249,7 +249,9 @@ def chosen_rows(rows: pd.DataFrame, among: Mapping[str, Any] | str, schema: Sche
         if name not in rows.columns:
             raise VacaError(f"among: unknown column {name!r}; {did_you_mean(name, rows.columns)}")
         if name in schema:
-            values = schema[name].encode(name, rows[name], missing=True)  # a gap is like nothing
+            values = schema[name].encode(
+                name, rows[name], missing=True
+            )  # a missing value matches nothing
             mask &= values == schema.encode_value(name, value)
         else:
             mask &= (rows[name] == value).to_numpy(dtype=bool)
@@ -353,9 +355,9 @@ def _summarised(
 
 
 def fit_variance(value: float, members: np.ndarray, has_main: bool) -> tuple[float, float]:
-    """The variance that the fit gives an answer, and its degrees of freedom.
+    """The variance of an answer that comes from the fit, and its degrees of freedom.
 
-    With a main fit, refits lie about it; without, the value is the mean of independent fits.
+    With a main fit, refits scatter around it; without, the value is the mean of independent fits.
 
     >>> fit_variance(1.0, np.array([0.0, 2.0]), False)
     (3.0, 1.0)
@@ -384,7 +386,7 @@ def combined(
 def _slack(schema: Schema, effect: Effect, share: float) -> float:
     """How far an extrapolated share of the rows can move the average, whatever the model says.
 
-    What nobody comparable shows is only known to lie in the range of the outcome.
+    Where nobody is comparable, the outcome is only known to lie in its range.
     """
     if share < EXTRAPOLATED:
         return 0.0

@@ -2,7 +2,7 @@
 
 Each file is a piece of its own: a worker reads its rows, answers, and writes the answers under the
 same name. The folder remembers the question and which pieces are done, so the same call goes on
-where a killed one stopped. Answers do not depend on who gave them.
+where a killed one stopped. Answers do not depend on which process gave them.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from vaca.table.writing import write_table
 __all__ = ["dask_counterfactuals", "partitioned_counterfactuals", "partitioned_samples"]
 
 #: In a folder of answers: the question, and a line for each piece that is done. Readers of Parquet
-#: folders pass over names that start so.
+#: folders skip names that start with an underscore.
 LOG = "_answers.jsonl"
 
 
@@ -70,15 +70,15 @@ def partitioned_counterfactuals(
         See `vaca.model.streaming.stream_counterfactuals`; `row` in the answers counts the rows of
         one file.
     out : path
-        The folder of answers. If it holds part of the answers to the same question, the rest is
-        done; if it holds others, nothing is.
+        The folder of answers. If it holds some answers to the same question, only the rest are
+        computed; answers to another question are an error.
     jobs : int
         Local processes.
     cluster : str, optional
-        Address of a Dask scheduler, whose workers do it instead. They read `source` and write
-        `out` by the same names as this process: both are on a disk that all share.
+        Address of a Dask scheduler, whose workers do it instead. They read `source` and write `out`
+        under the same paths as this process: both must be on a disk that all share.
     progress : callable, optional
-        Told after each piece how many rows it had.
+        Called after each piece with its number of rows.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def dask_counterfactuals(
     draws: int | None = None,
     seed: int | None = None,
 ) -> Any:
-    """Counterfactuals of a Dask DataFrame: another one, with the same partitions, still to do.
+    """Counterfactuals of a Dask DataFrame: another, lazy one with the same partitions.
 
     Nothing is computed before it is asked for (`.compute()`, `.to_parquet(...)`); then it runs
     where Dask runs, on the workers of the current `distributed.Client` if there is one.
@@ -222,7 +222,7 @@ def _answer_partition(
 
 
 def fingerprint(model: CausalModel) -> str:
-    """What tells one model from another: a digest of its graph, its schema and its numbers."""
+    """A digest of a model's graph, schema and numbers, which tells it from others."""
     digest = hashlib.sha256(type(model).__name__.encode())
     digest.update(json.dumps(model.graph.to_json(), sort_keys=True).encode())
     digest.update(json.dumps(model.schema_.to_dict(), sort_keys=True, default=str).encode())
@@ -289,7 +289,7 @@ class _Answers:
     def gather(
         self, pieces: Iterator[Streamed], progress: Callable[[int], None] | None
     ) -> Streamed:
-        """Note each piece as it comes; the sum of all, with those that were there before."""
+        """Log each piece as it comes; the sum of all, with those of earlier runs."""
         skipped = [name for k, name in enumerate(self.parts) if k not in set(self.todo)]
         if progress is not None:
             for name in skipped:
@@ -322,7 +322,7 @@ class _Answers:
 
 
 def _is_answer(line: dict[str, Any]) -> bool:
-    """Whether a line of the log says of a part what came of it; one that does not is not used."""
+    """Whether a line of the log holds the result of a part; other lines are ignored."""
     told = line.get("answers")
     if not isinstance(line.get("part"), str) or not isinstance(told, dict):
         return False

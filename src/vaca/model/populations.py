@@ -1,4 +1,4 @@
-"""How far the means of a population differ under an intervention, with what the fit leaves open."""
+"""How far the means of a population differ under an intervention, with the error of the fit."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vaca.model.answers import half_width
 from vaca.model.causal_model import CausalModel
 from vaca.model.effects import combined, fit_variance
 from vaca.model.primitives import Primitives
@@ -26,12 +27,10 @@ def differences_interval(
     seed: int,
     level: float = 0.95,
 ) -> pd.DataFrame | None:
-    """For differences of `vaca.table.contrast.compare` by the model: `low` and `high`.
+    """`low` and `high` for the differences in a table of `vaca.table.contrast.contrast`.
 
-    None if the model has neither refits nor members: its error is not that of the fit.
+    None if the model has neither refits nor members, which alone show the error of the fit.
     """
-    from scipy.stats import t
-
     main, others = model._fits()
     if not others:
         return None
@@ -44,13 +43,13 @@ def differences_interval(
         members = np.array([one[name] for one in found])
         fit_part = fit_variance(row["difference"], members, main is not None)
         error, degrees = combined(row["standard_error"] ** 2, n - 1, *fit_part)
-        half.append(float(t.ppf(0.5 + level / 2, degrees)) * error)
+        half.append(half_width(error, degrees, level))
     return pd.DataFrame(
         {"low": table["difference"] - half, "high": table["difference"] + half}, index=table.index
     )
 
 
 def _rows(model: Primitives, n: int, do: Mapping[str, Any], seed: int) -> pd.DataFrame:
-    """Rows of a fit, without the words about what leaves the data."""
+    """Rows of a fit, without warnings about what leaves the data."""
     x, _ = model._sampled(n, do, seed)
     return model.schema_.decode(x, index=pd.RangeIndex(n))

@@ -67,7 +67,7 @@ class Primitives(abc.ABC):
         return self.schema_.encode(frame)
 
     def _filled(self, x: Columns, rng: np.random.Generator | None) -> Columns:
-        """Encoded rows without gaps: drawn, or without `rng` the likeliest."""
+        """Encoded rows with gaps filled: by draws, or without `rng` by the likeliest values."""
         return x
 
     def _abduct_frame(
@@ -77,14 +77,14 @@ class Primitives(abc.ABC):
         rng: np.random.Generator | None,
         below: Collection[str] | None = None,
     ) -> Noise:
-        """`abduct`, for models that can use more of the frame, or that can do less work.
+        """`abduct`, for models that can use more than the encoded rows, or can save work.
 
-        Of the nodes not among `below`, if that is given, noise is not needed: no `do` moves them.
+        If `below` is given, only the noise of those nodes is needed: `do` moves no others.
         """
         return self.abduct(x, rng)
 
     def _unseen(self, intervention: Intervention, x: Columns) -> list[str]:
-        """A sentence for each pair of causes that the data never combine so; see `Engine`."""
+        """A sentence for each pair of causes in a combination not in the data; see `Engine`."""
         return []
 
     # ------------------------------------------------------------------ rows, encoded
@@ -123,7 +123,7 @@ class Primitives(abc.ABC):
         seed: int | None,
         deal: bool = True,
     ) -> tuple[Columns, Intervention]:
-        """`counterfactual`, encoded; draws are dealt in turn to all fits, or are all by this."""
+        """`counterfactual`, encoded; draws are shared by all fits in turn, or all by this one."""
         if len(frame) == 0:
             raise SchemaError("there are no factual rows")
         x = self._encode(frame)
@@ -150,7 +150,7 @@ class Primitives(abc.ABC):
         return interleave(parts, turn), intervention
 
     def _dealt(self) -> list[Primitives]:
-        """The fits that draws are dealt to."""
+        """The fits that share the draws."""
         main, others = self._fits()
         return [*([] if main is None else [main]), *others]
 
@@ -164,7 +164,7 @@ class Primitives(abc.ABC):
     ) -> Columns:
         """Abduction, action, prediction for the given places in a frame, by this fit alone.
 
-        Without places, for every row once: rows that stay in their order need not be copied.
+        Without places, for every row once, which saves copying them.
         """
         if rows is None and intervention.has_policy():
             rows = np.arange(len(frame))  # a policy may write into what it is shown
@@ -224,7 +224,7 @@ class Primitives(abc.ABC):
 
 
 def fresh_seed() -> int:
-    """A seed that nobody chose."""
+    """A random seed."""
     return int(np.random.SeedSequence().generate_state(1)[0])
 
 
@@ -240,7 +240,7 @@ def chunks(n: int) -> Iterator[tuple[int, int]]:
 
 
 def interleave(parts: list[dict[str, np.ndarray]], turn: np.ndarray) -> dict[str, np.ndarray]:
-    """Rows that several models were dealt in turn, put back in their order."""
+    """Rows that several models answered in turn, put back in their order."""
     if len(parts) == 1:
         return dict(parts[0])
     result: dict[str, np.ndarray] = {}

@@ -2,7 +2,7 @@
 
 A rule such as "nobody over 60 with a child is treated" has a shape that no smooth curve follows.
 Trees find it: one grows on half of the rows, the other half says how often the level occurs in each
-leaf, and the halves change places, so that no leaf is empty because it was looked for.
+leaf, and the halves swap, so that no leaf is empty only because the tree looked for it.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ __all__ = ["Regions"]
 
 #: Leaves of a tree at most, and the fewest rows of one.
 LEAVES, LEAF_ROWS = 16, 20
-#: How sure the share of a level in a leaf is to be below what is said.
+#: Confidence of the upper bound on the share of a level in a leaf.
 SURE = 0.95
 
 
 class Regions:
-    """Two trees that tell the levels of a column from other columns, and what their leaves hold.
+    """Two trees that predict the levels of a column, and the shares of levels in their leaves.
 
     Parameters
     ----------
@@ -54,10 +54,10 @@ class Regions:
             table = np.zeros((tree.tree_.node_count, count))
             np.add.at(table, (tree.apply(design[~grown]), level[~grown]), w[~grown])
             others = table.sum(axis=1, keepdims=True) - table
-            # The share at most: none seen among few rows says little.
+            # An upper bound: none seen among few rows says little.
             self.parts.append((tree, beta.ppf(SURE, table + 1.0, np.maximum(others, 1e-9))))
 
     def at_most(self, design: np.ndarray, level: int) -> np.ndarray:
-        """The share of a level among rows like these (n,) at most, by the tree that is surer."""
+        """The smaller of the trees' upper bounds (n,) on the share of a level, for such rows."""
         found = [shares[tree.apply(design), level] for tree, shares in self.parts]
         return np.minimum(*found)

@@ -42,7 +42,7 @@ class Streamed:
     outside : dict of str to int
         Intervened column -> answers whose value lies outside the range of the training data.
     unseen : list of str
-        What the first piece says of causes that the data never combine so.
+        Sentences of the first piece about causes that the data never combine like this.
     """
 
     rows: int = 0
@@ -65,7 +65,7 @@ def stream_counterfactuals(
     chunk: int = CHUNK,
     progress: Callable[[int], None] | None = None,
 ) -> Streamed:
-    """Counterfactuals of every row of a file, to a file, at a memory that does not grow with it.
+    """Counterfactuals of every row of a file, to a file, in memory that does not grow with it.
 
     Parameters
     ----------
@@ -83,11 +83,11 @@ def stream_counterfactuals(
     keep : sequence of str
         Further columns of the source that are copied to the answer, such as an identifier.
     bounds : bool
-        Also two columns for each level of a moved column: between what its chance lies.
+        Also two columns for each level of a column that moves: its lowest and highest probability.
     chunk : int
         Answers held at once.
     progress : callable, optional
-        Told after each piece how many rows it had.
+        Called after each piece with its number of rows.
 
     Returns
     -------
@@ -149,7 +149,7 @@ def counterfactual_chunks(
 
     Where an intervention can leave the range of the data, the answers have a column
     `outside_support` that says of each row whether it does. With `bounds`, two columns for each
-    level of a moved column hold between what its chance lies.
+    level of a column that moves hold its lowest and highest probability.
     """
     if summary and draws is None:
         raise VacaError("a summary is over draws: give a number of draws, for example --draws 200")
@@ -187,7 +187,7 @@ def counterfactual_chunks(
 
 
 def _steady(facts: pd.DataFrame, model: CausalModel) -> pd.DataFrame:
-    """A piece of a CSV file in which all happen to be whole is no reason for another dtype."""
+    """Keep a column's dtype where one piece of a CSV file happens to hold only whole numbers."""
     whole = {
         name: float
         for name, column in model.schema_.items()

@@ -1,8 +1,8 @@
 """Which combinations of causes the data hold.
 
 Values that are each usual can be unheard of together: a child's income with a pensioner's age. An
-intervention sets one cause and leaves the other, so it often asks for such pairs, and whatever an
-engine then says of their common effect is its assumption, not the data's word.
+intervention sets one cause and leaves the other, so it often asks for such pairs, and what an
+engine then says about their common effect is its assumption, not what the data show.
 
 Every pair of columns that act on the same node is laid out in cells: levels, or ranges of values
 with about as many rows each. A cell is *unseen* if no row is in it although `EXPECTED` or more
@@ -26,7 +26,7 @@ from vaca.table.schema import Columns, Schema
 
 __all__ = ["Comparable", "Overlap"]
 
-#: Rows a cell would hold if columns were independent, for its emptiness to say something.
+#: An empty cell says something only if independent columns would put this many rows into it.
 EXPECTED = 5
 #: Ranges a numeric column is cut into at most.
 RANGES = 10
@@ -110,10 +110,10 @@ class Overlap:
         )
 
     def sentences(self, rows: Columns, graph: CausalGraph, do: Collection[str]) -> list[str]:
-        """One for each pair of causes that doing the nodes tears apart, the worst first.
+        """One for each pair of causes that `do` combines in a new way, the worst first.
 
-        Of a pair, one cause is set and the other is set too or stays as it was: a cause that
-        follows the one that is set goes with it by the model's own mechanism.
+        One cause of a pair is set, the other is set too or stays as it was; a cause downstream of
+        the one that is set moves with it, by the model's own mechanism.
         """
         effects = self._torn(rows, graph, do)
         looked = take_rows(rows, slice(None, ROWS))
@@ -130,9 +130,9 @@ class Overlap:
         ]
 
     def beyond(self, rows: Columns, graph: CausalGraph, do: Collection[str]) -> np.ndarray:
-        """Which rows (n,) combine causes that doing the nodes tears apart, as no row nearly does.
+        """Which rows (n,) have, under `do`, a pair of causes that is not even close to any row.
 
-        A cell beside one that rows are in is an edge of the data, not beyond it.
+        A cell next to one with rows is at the edge of the data, not beyond it.
         """
         found = np.zeros(row_count(rows), dtype=bool)
         for pair in self._torn(rows, graph, do):
@@ -175,7 +175,7 @@ class Overlap:
 class Comparable:
     """How likely a level of a column is for rows like the given ones, by a logistic regression.
 
-    In a large table trees look for regions without it too.
+    In a large table, trees also look for regions without it.
 
     Examples
     --------

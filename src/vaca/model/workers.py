@@ -18,11 +18,11 @@ __all__ = ["each", "end_with_parent"]
 
 Piece = TypeVar("Piece")
 Answer = TypeVar("Answer")
-#: How often a piece is started again when its worker dies under it.
+#: How often a piece is tried again when its worker dies.
 RETRIES = 3
-#: Seconds between two looks at the parent.
+#: Seconds between two checks that the parent is alive.
 EVERY = 0.5
-#: Files that must still be free to open for local processes: for all of them, and for each.
+#: Open files that local processes need: for all of them, and more for each.
 FILES, FILES_EACH = 12, 4
 
 _watching = threading.Event()
@@ -36,7 +36,7 @@ def each(
     jobs: int = 1,
     cluster: str | None = None,
 ) -> Iterator[Answer]:
-    """Give ``function(shared, piece)`` of every piece, in their order, as they are done.
+    """Yield ``function(shared, piece)`` of every piece, in order, as soon as it is done.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ def _on_processes(function: Any, shared: Any, pieces: Sequence[Any], jobs: int) 
 
 
 def _check_files(jobs: int) -> None:
-    """Refuse processes whose pipes could not be opened: half started, they end in a traceback."""
+    """Refuse more processes than open files allow: half started, they would end in a traceback."""
     try:
         import resource
 
@@ -99,19 +99,19 @@ def _check_files(jobs: int) -> None:
 
 
 def _loky(jobs: int) -> Any:
-    """Local processes that look out for this one's end before they have anything to do."""
+    """Local processes that watch from the start whether this one has ended."""
     from joblib import parallel_config
 
     common: Any = {"n_jobs": jobs, "inner_max_num_threads": 1}
     try:
         watch: Any = {"initializer": end_with_parent, "initargs": (os.getpid(),)}
         return parallel_config("loky", **common, **watch)
-    except TypeError:  # joblib before 1.5; a process looks out once it has its first piece
+    except TypeError:  # joblib before 1.5; a process watches once it has its first piece
         return parallel_config("loky", **common)
 
 
 def _piece(function: Any, shared: Any, piece: Any, parent: int) -> Any:
-    """A piece in a process that does not outlive the one that asked for it."""
+    """Do a piece in a process that ends when the one that asked for it ends."""
     end_with_parent(parent)
     return function(shared, piece)
 
@@ -153,9 +153,9 @@ def _on_cluster(function: Any, shared: Any, pieces: Sequence[Any], address: str)
 
 
 def end_with_parent(parent: int | None = None) -> None:
-    """Call in a child: it ends soon after its parent does, also a killed one. Again: nothing.
+    """Make this child process end soon after its parent, even a killed one; once is enough.
 
-    Who knows the parent's number says it: the parent may be gone by now.
+    Give the parent's process id if it is known, as the parent may already be gone.
     """
     if _watching.is_set():
         return
@@ -165,6 +165,6 @@ def end_with_parent(parent: int | None = None) -> None:
 
 
 def _watch(parent: int) -> None:
-    while os.getppid() == parent:  # a child whose parent is gone is given to another
+    while os.getppid() == parent:  # a child whose parent is gone gets another one
         time.sleep(EVERY)
     os._exit(1)

@@ -1,7 +1,7 @@
 """Cases for `vaca.check`: right graphs, wrong graphs, and models that were hardly trained.
 
 A case is a truth, rows drawn from it, and a graph with at most one thing wrong. What the check says
-stands beside two things that it cannot know: how far the graph's own interventional answers are
+is compared with two things that it cannot know: how far the graph's own interventional answers are
 off, and whether the truth contradicts an independence that the graph claims.
 """
 
@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from vaca.engines.gumbel import level_of
 from vaca.engines.predictors import Polynomial, Splines
 from vaca.graph.dag import CausalGraph
 from vaca.model.causal_model import CausalModel
@@ -21,6 +22,7 @@ from vaca.reproduction.run import Run
 from vaca.reproduction.truths import Marginal, load_truth
 from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Columns, Schema
+from vaca.table.standard import Standard, sd_of
 
 __all__ = ["case", "check_scores", "graph_check_scores"]
 
@@ -29,7 +31,7 @@ DRAWN, PLAIN_ROWS = 5000, 1000
 
 
 def graph_check_scores(run: Run) -> dict[str, Any]:
-    """What the check says of a graph, and what is really wrong with it."""
+    """What the check says about a graph, and what is really wrong with it."""
     from vaca.trust.graph_check import check_graph
 
     truth, graph, rows = case(run)
@@ -61,7 +63,7 @@ def case(run: Run) -> tuple[CausalModel, CausalGraph, Columns]:
 
 
 def check_scores(run: Run) -> dict[str, Any]:
-    """What the check says of a fitted model under the right graph."""
+    """What the check says about a fitted model under the right graph."""
     import vaca
 
     truth = load_truth(run.scm)
@@ -135,13 +137,12 @@ def harm(truth: CausalModel, graph: CausalGraph, rows: Columns, seed: int) -> fl
 
 def _apart(schema: Schema, name: str, a: np.ndarray, b: np.ndarray, data: np.ndarray) -> float:
     if not schema[name].discrete:
-        spread = float(data.std()) or 1.0
         # A few wild rows of a skewed column say little about a mean.
         low, high = np.quantile(data, [0.001, 0.999])
-        return abs(float(np.clip(a, low, high).mean() - np.clip(b, low, high).mean())) / spread
+        return abs(float(np.clip(a, low, high).mean() - np.clip(b, low, high).mean())) / sd_of(data)
     shares = [np.bincount(x, minlength=len(schema[name].levels)) / len(x) for x in (a, b, data)]
-    spread = np.sqrt(np.maximum(shares[2] * (1 - shares[2]), 0.01))
-    return float(np.max(np.abs(shares[0] - shares[1]) / spread))
+    sd = np.sqrt(np.maximum(shares[2] * (1 - shares[2]), 0.01))
+    return float(np.max(np.abs(shares[0] - shares[1]) / sd))
 
 
 class _Quick:
@@ -193,7 +194,7 @@ class _Quick:
                 x[node] = rng.choice(self.rest[node], n)
             elif self.schema[node].discrete:
                 log_p = _log_chance(self.models[node](self._inputs(x, self.graph.parents(node))))
-                x[node] = np.argmax(log_p + rng.gumbel(size=log_p.shape), axis=1)
+                x[node] = level_of(log_p, rng.gumbel(size=log_p.shape))
             else:
                 mean = self.models[node](self._inputs(x, self.graph.parents(node)))[:, 0]
                 x[node] = mean + rng.choice(self.rest[node], n)
@@ -236,7 +237,7 @@ def _numbers(rows: Columns, schema: Schema, names: Any) -> np.ndarray:
     for name in names:
         levels = len(schema[name].levels)
         values = np.eye(levels)[rows[name]] if levels else np.asarray(rows[name], float)[:, None]
-        parts.append((values - values.mean(0)) / np.where(values.std(0) > 0, values.std(0), 1))
+        parts.append(Standard.of(values).to(values))
     return np.concatenate(parts, axis=1)
 
 

@@ -16,9 +16,9 @@ __all__ = ["cpu_seconds", "measured"]
 
 #: Rows to fit in the runs that the shipped costs were measured on.
 USUAL_ROWS = 5000
-#: Of the time of a model that goes over all rows again and again: what does not grow with them.
+#: Share of the time that does not grow with the rows, for a model that passes over all of them.
 FIXED_SHARE = 0.15
-#: The others take steps, or no more rows than they need: many rows cost at most this many times.
+#: Others take a number of steps, or only the rows they need: their time grows to this at most.
 MOST = 1.5
 
 
@@ -47,7 +47,7 @@ def cpu_seconds(runs: Iterable[Run], store: Store) -> float:
 
 
 def _share(run: Run) -> float:
-    """Of the usual time: by the rows, and shorter for training that is cut short."""
+    """Share of the usual time, by the number of rows and for training that is cut short."""
     if run.task == "parameters":
         return 0.01
     rows = run.train / USUAL_ROWS
@@ -59,7 +59,7 @@ def _share(run: Run) -> float:
 
 
 def _epochs(run: Run) -> float:
-    """The epochs of a model in the paper's configuration, of those that it would have."""
+    """Share of its epochs that a model in the paper's configuration is trained for."""
     if "epochs" not in run.config:
         return 1.0
     truth = load_truth(run.scm)

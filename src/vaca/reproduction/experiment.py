@@ -32,7 +32,7 @@ QUICK = {
 
 @dataclass(frozen=True)
 class Options:
-    """What a person may choose; None is the experiment's own choice."""
+    """What can be chosen; None stands for the experiment's own choice."""
 
     seeds: tuple[int, ...] | None = None
     scms: tuple[str, ...] | None = None
@@ -42,7 +42,7 @@ class Options:
     def choose(
         self, *, seeds: int, scms: Sequence[str], models: Sequence[str]
     ) -> tuple[tuple[int, ...], tuple[str, ...], tuple[str, ...]]:
-        """Seeds, SCMs and models: the person's, else these."""
+        """Seeds, SCMs and models: those asked for, else these."""
         for model in self.models or ():
             recipe(model)
         count = min(seeds, 2) if self.quick else seeds
@@ -61,7 +61,7 @@ class Experiment:
     ----------
     name, help : str
     listed : callable
-        ``listed(options)`` gives the runs, in the order in which they are worked off.
+        ``listed(options)`` gives the runs, in the order in which they are done.
     show : callable
         ``show(reports, options)`` gives tables and pictures; a pure function of the reports.
     then : callable, optional

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from vaca.model.answers import half_width
 from vaca.reproduction.comparison import label, score_frame, spread
 from vaca.reproduction.experiment import Options, Reports, plan
 from vaca.reproduction.fairness import CLASSIFIERS, LEARNERS, MEASURES, PUBLISHED_FAIRNESS
@@ -96,10 +97,8 @@ def _values(frame: pd.DataFrame, learner: str, classifier: str, measure: str) ->
 
 def _interval(values: Sequence[float] | np.ndarray) -> tuple[float, float]:
     """95 % interval of a mean, by Student's t."""
-    from scipy.stats import t as student
-
     n = len(values)
-    half = float(student.ppf(0.975, n - 1)) * float(np.std(values, ddof=1)) / np.sqrt(n)
+    half = half_width(float(np.std(values, ddof=1)), n - 1) / np.sqrt(n)
     return float(np.mean(values)) - half, float(np.mean(values)) + half
 
 

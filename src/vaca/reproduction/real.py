@@ -76,7 +76,7 @@ def answer(table: RealTable, engine: str, settings: dict[str, Any]) -> dict[str,
 def measure(
     folder: Path, names: Iterable[str], methods: Iterable[str], say: Callable[[str], None]
 ) -> None:
-    """Measure what the folder does not hold yet, or holds of an engine that has changed since."""
+    """Measure what the folder does not hold yet, or holds for an engine that has changed since."""
     path = folder / OURS
     records = {(r["table"], r["method"]): r for r in _read(path)}
     for name in names:

@@ -1,7 +1,7 @@
 """Tables of real studies with known answers, from packages on PyPI; nothing is shipped.
 
 `causaldata` holds LaLonde's and Thornton's tables, `causallib` NHEFS and the ACIC 2016 challenge.
-This file needs pandas alone, so that peers can be measured in environments of their own.
+This file needs only pandas, so that peers can be measured in environments of their own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ THORNTON = ("age", "distvct")
 
 @dataclass(frozen=True)
 class RealTable:
-    """A table, the question asked of it, and what is known of the answer.
+    """A table, the question asked of it, and what is known about the answer.
 
     Attributes
     ----------

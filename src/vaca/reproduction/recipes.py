@@ -20,7 +20,7 @@ Make = Callable[[str, CausalGraph, Schema, int, Mapping[str, Any]], CausalModel]
 
 @dataclass(frozen=True)
 class Recipe:
-    """How to make a model, what to call it, and which published row it answers to.
+    """How to make a model, what to call it, and which published row it corresponds to.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ def _paper(name: str, **changes: Any) -> Make:
 
 
 def _default(name: str, **changes: Any) -> Make:
-    """The family as a user gets it who sets nothing, or only these."""
+    """The family with its default settings, or with only these changed."""
 
     def make(
         scm: str, graph: CausalGraph, schema: Schema, seed: int, config: Mapping[str, Any]

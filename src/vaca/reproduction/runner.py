@@ -26,7 +26,7 @@ from vaca.reproduction.run import Run, Store
 __all__ = ["Outcome", "Watcher", "attempt", "run_all", "run_dask", "run_local"]
 
 ATTEMPTS = 3
-"""How often a run is started when its worker dies under it."""
+"""How often a run is started, if its workers die."""
 
 # These models are small: several threads fight for the cores that other runs need.
 THREADS = (
@@ -62,7 +62,7 @@ class Outcome:
 
 
 class Watcher:
-    """Is told what happens to the runs; this one does nothing."""
+    """Hears what happens to the runs; this base class does nothing."""
 
     def __enter__(self) -> Watcher:
         return self
@@ -139,7 +139,7 @@ def run_all(
     scheduler : str, optional
         Address of a Dask scheduler, to run there instead.
     watcher : Watcher, optional
-        Is told of progress.
+        Hears of progress.
 
     Returns
     -------

@@ -195,7 +195,7 @@ def _mixed(number: int, *, hidden: bool) -> StructuralCausalModel:
 
 
 def _worth(x: np.ndarray, kinds: dict[str, Kind], parents: list[str]) -> np.ndarray:
-    """What each parent's value counts for: the middle level of a category most, counts by root."""
+    """How much each parent's value counts: the middle level of a category most, counts by root."""
     columns = []
     for name, values in zip(parents, x.T if parents else (), strict=True):
         kind = kinds.get(name, "continuous")

@@ -15,6 +15,7 @@ import numpy as np
 from vaca.scm.distributions import Distribution, Gamma, Mixture, Normal
 from vaca.scm.structural import StructuralCausalModel
 from vaca.table.schema import Kind
+from vaca.table.standard import Standard
 
 __all__ = ["SIZES", "rows_of", "wild_scm"]
 
@@ -93,7 +94,7 @@ def _noise(rng: np.random.Generator) -> Distribution:
 
 def _latent(rows: np.ndarray, rng: np.random.Generator) -> Equation:
     """A number as a function of the causes and of noise, increasing in the noise."""
-    centre, width = rows.mean(0), np.where(rows.std(0) > 0, rows.std(0), 1.0)
+    standard = Standard.of(rows)
     d = rows.shape[1]
     slope, bend, turn = rng.normal(size=(3, d))
     form = str(rng.choice(["linear", "bent", "product", "steps"], p=[0.3, 0.35, 0.2, 0.15]))
@@ -101,7 +102,7 @@ def _latent(rows: np.ndarray, rng: np.random.Generator) -> Equation:
     at = rng.normal(size=d)
 
     def level(x: np.ndarray) -> np.ndarray:
-        z = np.clip((x - centre) / width, -6, 6)
+        z = np.clip(standard.to(x), -6, 6)
         if form == "bent":
             return z @ slope + np.tanh(1.5 * z + turn) @ (2 * bend)
         if form == "product" and d > 1:
@@ -114,7 +115,7 @@ def _latent(rows: np.ndarray, rng: np.random.Generator) -> Equation:
     gain, rest = np.sqrt(share) / max(float(level(rows).std()), 1e-9), np.sqrt(1 - share)
 
     def equation(x: np.ndarray, u: np.ndarray) -> np.ndarray:
-        z = np.clip((x - centre) / width, -6, 6)
+        z = np.clip(standard.to(x), -6, 6)
         return gain * level(x) + rest * np.exp(np.tanh(z @ varies)) * u
 
     return equation

@@ -16,7 +16,7 @@ from vaca.errors import VacaError, shorten
 
 __all__ = ["Bernoulli", "Categorical", "Distribution", "Gamma", "Mixture", "Normal"]
 
-#: A float goes a little further; what is drawn has to be computed with.
+#: Floats go further, but draws must leave room to compute with.
 LARGEST = 1e150
 
 

@@ -23,7 +23,7 @@ __all__ = ["StructuralCausalModel"]
 #: Around the mean, in standard deviations: where the paper's text and its published runs intervene.
 GRIDS = {"paper": (-1.0, -0.5, 0.0, 0.5, 1.0), "published": (-1.0, 0.1, 0.5, 1.0)}
 
-#: What abduction leaves over through rounding, kept so that the factual comes back bit by bit.
+#: What abduction loses through rounding, kept so that the factual row comes back exactly.
 RESIDUAL = "rounding/"
 
 #: Draws with which an equation is probed when its inverse was not declared.
@@ -186,7 +186,7 @@ class StructuralCausalModel(CausalModel):
     # ------------------------------------------------------------------ abduction
 
     def _invert(self, x: Columns) -> tuple[Noise, dict[str, tuple[np.ndarray, bool]]]:
-        """Give noise for every row, and for each node that fails: in which rows, was u found."""
+        """Give noise for every row, and for each node that fails: the rows, and was u found."""
         u: Noise = {}
         bad: dict[str, tuple[np.ndarray, bool]] = {}
         for node in self.graph.nodes:
@@ -312,7 +312,7 @@ class StructuralCausalModel(CausalModel):
         if self.schema_[column].discrete and self.graph.parents(column):
             return (
                 True,
-                "the equation, and the noise that sampled the row: only such rows are taken",
+                "the equation, and the noise that sampled the row: it takes only its own rows",
             )
         return True, "the equation, solved for its noise"
 

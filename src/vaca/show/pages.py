@@ -22,11 +22,15 @@ def template(name: str, room: str = "show") -> str:
 
 
 def render(name: str, room: str = "show", filters: Any = None, **values: Any) -> str:
-    """A page from a template of a room's templates folder; what it is given is escaped."""
+    """A page from a template of a room's templates folder; what it is given is escaped.
+
+    A template may include others of the folder of `show`.
+    """
     import jinja2
 
     environment = jinja2.Environment(
         autoescape=True,
+        loader=jinja2.FunctionLoader(template),
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,

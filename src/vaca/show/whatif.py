@@ -139,9 +139,9 @@ def ask_person(
     Returns
     -------
     dict
-        "columns": column -> before, after (the point answer), low and high (of the draws, which
-        are dealt over the model and its refits) or the share of each level, and whether the column
-        is "set", "reached" or "still"; "outside": a sentence for each extrapolation.
+        "columns": column -> before, after (the point answer), low and high (of the draws, which the
+        model and its refits share) or the share of each level, and whether the column is "set",
+        "reached" or "still"; "outside": a sentence for each extrapolation.
     """
     do, _ = read_settings(settings, model, row)
     with warnings.catch_warnings():
@@ -149,7 +149,7 @@ def ask_person(
         answer = model.counterfactual(row, do, seed=seed)
         many = model.counterfactual(row, do, draws=draws, seed=seed) if do else answer
     before, after, spread = (_codes(model, frame) for frame in (row, answer, many))
-    # Bands as `summary` has them: it allows for how few the refits are.
+    # Bands as in `summary`, which allows for the small number of refits.
     ends = many.summary(BAND) if do else pd.DataFrame()
     return {
         "columns": _person_columns(model, before, after, spread, ends, set(settings)),
@@ -268,7 +268,7 @@ def code_for(
     level: Any = None,
     rows: str = "df",
 ) -> dict[str, str]:
-    """The Python lines and the command that give an answer of a page again.
+    """The Python lines and the command that reproduce an answer of a page.
 
     >>> code = code_for("model", "my loans.csv", {"age": 40}, row=3)
     >>> code["command"]

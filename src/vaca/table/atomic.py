@@ -1,8 +1,8 @@
 """Files and folders that appear under their names only when they are complete.
 
-Until then they have hidden names beside the final one, which say whose they are. What a killed
-process leaves behind is removed by the next one that writes the same name; a folder that was
-killed between its two renames is put back by the next one that reads or writes it.
+Until then they have hidden names next to the final one, which say which process is writing. What a
+killed process leaves behind is removed by the next one that writes the same name; a folder whose
+writer was killed between two renames is put back by the next one that reads or writes it.
 """
 
 from __future__ import annotations
@@ -89,12 +89,12 @@ def write_folder(path: Path, files: Mapping[str, bytes]) -> None:
 
 
 def try_to_write(path: Path) -> None:
-    """Make and remove something beside `path`: an `OSError` now, and not when all work is done."""
+    """Raise an `OSError` now, and not after all the work, if `path` cannot be written."""
     os.rmdir(_hidden(path.absolute()))
 
 
 def recover(path: Path) -> None:
-    """Put back a folder whose writer was killed between moving it away and its successor in."""
+    """Put back a folder whose writer was killed after moving the old one away."""
     with contextlib.suppress(OSError):
         if not path.exists():
             for old in _left_behind(path, "old"):

@@ -30,7 +30,7 @@ KINDS: tuple[Kind, ...] = ("continuous", "binary", "categorical", "ordinal", "co
 #: Beyond this, squares and their sums are infinite, and below its inverse they are 0.
 LARGEST = 1e150
 #: The code of a value that is missing from a column with levels; in other columns it is NaN. Both
-#: are found only where gaps were asked for (`missing=True`).
+#: occur only where gaps are allowed (`missing=True`).
 GAP = -1
 
 
@@ -48,11 +48,11 @@ class Column:
     dtype : str
         The pandas dtype to give back.
     missing : int
-        How many values were missing where the column was looked at.
+        How many values were missing in the data that the column was read from.
     unit : str
-        Of a continuous or count column: shown with its numbers where an answer is put in words.
+        Of a continuous or count column: shown with its numbers in answers.
     other : str
-        Of a categorical column: the level that stands for all texts that are not listed.
+        Of a categorical column: the level that every text not listed counts as.
     """
 
     kind: Kind
@@ -121,7 +121,7 @@ class Column:
         return not self.discrete and self.dtype in (DATE, TIME)
 
     def outside(self, values: np.ndarray) -> np.ndarray:
-        """Which encoded values (n,) lie outside the range that was observed; of levels, none.
+        """Which encoded values (n,) lie outside the observed range; never those of levels.
 
         >>> Column("continuous", low=0.0, high=1.0).outside(np.array([0.5, 2.0])).tolist()
         [False, True]
@@ -131,12 +131,12 @@ class Column:
         return (values < self.low) | (values > self.high)
 
     def stored_dtype(self, series: pd.Series) -> str:
-        """The name by which to give back the dtype of a Series that is such a column."""
+        """The name of the dtype in which values of this column are given back."""
         name = dtype_name(series)
         return str(series.dtype) if self.discrete and name in (DATE, TIME) else name
 
     def shown(self, value: float | None) -> str:
-        """A number of the column for a reader: a date if it holds dates."""
+        """A number of the column as text: as a date if the column holds dates."""
         if value is None:
             return ""
         if not self.dates:
@@ -147,7 +147,7 @@ class Column:
     # ------------------------------------------------------------------ values <-> numbers
 
     def encode(self, name: str, series: pd.Series, missing: bool = False) -> np.ndarray:
-        """The values (n,) as numbers or codes; `name` is for the words of an error."""
+        """The values (n,) as numbers or codes; `name` is used in error messages."""
         if self.discrete:
             return _encode_levels(name, self, series, missing)
         return _encode_numbers(name, self, series, missing)
@@ -275,7 +275,8 @@ def _encode_levels(name: str, column: Column, series: pd.Series, missing: bool) 
             inverse, distinct = pd.factorize(series)
         except (TypeError, NotImplementedError):  # lists, dicts, structs
             raise SchemaError(
-                f"column {name!r} holds {type(series.iloc[0]).__name__} values, and no levels"
+                f"column {name!r} holds {type(series.iloc[0]).__name__} values, which cannot be "
+                "levels"
             ) from None
     position = {level: code for code, level in enumerate(column.levels)}
     unlisted = position[column.other] if column.other else -2
@@ -326,7 +327,7 @@ def _encode_numbers(name: str, column: Column, series: pd.Series, missing: bool)
 
 
 def check_finite(name: str, values: np.ndarray, index: pd.Index) -> None:
-    """Refuse what is no number, and numbers whose squares are none."""
+    """Refuse values that are not finite, and numbers too large to square."""
     wrong = ~np.isfinite(values)
     if wrong.any():
         raise SchemaError(

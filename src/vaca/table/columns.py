@@ -1,4 +1,4 @@
-"""Encoded rows: a dict from column name to array, and what is done with all of its arrays alike."""
+"""Encoded rows: a dict from column name to array, and what is done with all of its arrays."""
 
 from __future__ import annotations
 

@@ -15,8 +15,8 @@ __all__ = ["contrast"]
 def contrast(before: Any, after: Any, schema: Schema, *, paired: bool = False) -> pd.DataFrame:
     r"""The mean of each column in two tables, and the difference with its standard error.
 
-    A column with levels gives a row for each level, with its share; a binary one, of its second
-    level alone.
+    A column with levels gives a row for each level, with its share; a binary one only for its
+    second level.
 
     Parameters
     ----------

@@ -14,7 +14,7 @@ from vaca.table.files import CHUNK, TableReader
 
 __all__ = ["Drawn", "draw_rows"]
 
-#: How many distinct values are remembered of a column of numbers, and of one of texts.
+#: How many distinct values to remember of a column of numbers, and of one of text.
 NUMBERS, TEXTS = 64, 1000
 
 
@@ -27,8 +27,8 @@ class Drawn:
     frame : DataFrame
         The rows, in the order of the table.
     edges : DataFrame
-        Rows that have to be known beside them: with the least and the largest value of a column,
-        with a level that is new, with a gap. They say what can occur, not how often.
+        More rows that a model has to know: those with the smallest and the largest value of a
+        column, one for each level, one with a gap. They show what can occur, not how often.
     rows : int
         Rows of the whole table.
     """
@@ -46,7 +46,7 @@ def draw_rows(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> Drawn:
-    """Draw `n` rows of a table, each set of rows as likely as another; all, if there are no more.
+    """Draw `n` rows of a table at random, or all of them if there are no more.
 
     Parameters
     ----------
@@ -55,11 +55,11 @@ def draw_rows(
     n : int
         Rows to draw.
     columns : sequence of str, optional
-        Read these alone, of those that are there.
+        Read only these, if they exist.
     seed : int
         The same seed draws the same rows.
     progress : callable, optional
-        Told after each piece how many rows it had.
+        Called after each piece with its number of rows.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def draw_rows(
 
 
 class _Edges:
-    """Rows of a table without which one would not know what its columns hold."""
+    """Rows that show what the columns of a table can hold."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, str], pd.DataFrame] = {}

@@ -49,13 +49,13 @@ def read_dtype(name: Any) -> Any:
 
 
 def dtype_name(series: pd.Series) -> str:
-    """A name to give back the column's dtype by, with a plain one for what has no name."""
+    """A name that restores the column's dtype; a plain one if the dtype has no name."""
     if isinstance(series.dtype, pd.CategoricalDtype):
         return "ordered category" if series.dtype.ordered else "category"
     if holds_dates(series):
         found = days(series)
         return DATE if np.all(found == np.floor(found), where=~np.isnan(found)) else TIME
-    # An answer is dense, whatever the table was.
+    # Answers are dense, also where the table was sparse.
     name = str(getattr(series.dtype, "subtype", series.dtype))
     try:
         read_dtype(name)
@@ -65,7 +65,7 @@ def dtype_name(series: pd.Series) -> str:
 
 
 def dtype_range(name: str) -> tuple[float, float]:
-    """The numbers that a dtype holds, whole ones as far as a float can count."""
+    """The smallest and largest number of a dtype; of integers, those that a float holds exactly."""
     if name in (DATE, TIME):
         return FIRST_DAY, LAST_DAY
     dtype = read_dtype(name)
@@ -83,7 +83,7 @@ def dtype_range(name: str) -> tuple[float, float]:
 
 
 def number_array(values: np.ndarray, name: str) -> Any:
-    """Numbers in a dtype, or in a wider one if they do not fit: never another number."""
+    """Numbers in a dtype, or in a wider one if they do not fit."""
     if name == "float64":
         return values
     if name in (DATE, TIME):
@@ -92,7 +92,7 @@ def number_array(values: np.ndarray, name: str) -> Any:
     dtype = read_dtype(name)
     if pd.api.types.is_integer_dtype(dtype):
         values = np.rint(values)
-    # What was seen was seen in this dtype; only the ends of a narrower one can be passed.
+    # Values that were seen fit into this dtype; only answers beyond them may not.
     low, high = dtype_range(name)
     digits = getattr(getattr(dtype, "pyarrow_dtype", None), "scale", None)
     if pd.api.types.is_integer_dtype(dtype) and high == LARGEST_EXACT:
@@ -107,7 +107,7 @@ def number_array(values: np.ndarray, name: str) -> Any:
     if digits is not None:  # a decimal, which does not round by itself
         import decimal
 
-        # By the shortest text of a number: 0.34 is meant by the float nearest to it.
+        # By way of the shortest text, so that the float nearest to 0.34 becomes 0.34.
         rules, least = decimal.Context(prec=90), decimal.Decimal(1).scaleb(-digits)
         exact = [decimal.Decimal(repr(float(v))).quantize(least, context=rules) for v in values]
         return pd.array(exact, dtype=dtype)

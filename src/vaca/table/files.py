@@ -45,8 +45,8 @@ class TableReader:
     """A table in a file, to be read piece by piece.
 
     CSV files may start with a byte-order mark, and may be separated by comma, semicolon, tab or
-    bar, whichever cuts the first line in most parts; with semicolons, numbers may have a decimal
-    comma. They must be UTF-8 (or UTF-16 with its mark).
+    bar, whichever splits the first line into the most parts; with semicolons, numbers may have a
+    decimal comma. They must be UTF-8 (or UTF-16 with its mark).
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ class TableReader:
         A .csv, .parquet or .feather file, or a folder of .parquet files: one table, in the order
         of their names.
     columns : sequence of str, optional
-        Read these alone; by default all.
+        Read only these; by default all.
     schema : Schema, optional
-        Columns whose levels are text are then read as text, also when all look like numbers.
+        Columns whose levels are text are then read as text, even if all values look like numbers.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ class TableReader:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Turn what a reader may complain of into one sentence that names the file."""
+        """Turn a reader's error into one sentence that names the file."""
         with warnings.catch_warnings():
             # Rows longer than the header would be cut short with this warning alone.
             warnings.simplefilter("error", pd.errors.ParserWarning)
@@ -209,7 +209,7 @@ class TableReader:
                     raise
                 if self.format == ".csv" and not isinstance(error, known):
                     raise
-                # pyarrow meets damaged files with errors of many kinds.
+                # pyarrow raises many kinds of errors for damaged files.
                 raise VacaError(
                     f"{self.path}: not a {self.format} file that can be read: {_line(error)[:300]}"
                 ) from None
@@ -260,12 +260,12 @@ def check_numbers(frame: pd.DataFrame, but: Iterable[str] = ()) -> None:
 
 
 def _to_pandas(batch: pa.RecordBatch) -> pd.DataFrame:
-    # A damaged file can hold places outside of itself: reading them would end the process.
+    # A damaged file can point outside itself: reading there would crash the process.
     batch.validate(full=True)
     return batch.to_pandas()
 
 
-#: How packed files begin.
+#: How compressed files begin.
 _PACKED = {b"\x1f\x8b": "gzip", b"BZh": "bzip2", b"\xfd7zX": "xz"}
 
 
@@ -275,7 +275,7 @@ def _sniff(path: Path) -> dict[str, Any]:
         head = file.read(4)
     packed = next((name for start, name in _PACKED.items() if head.startswith(start)), None)
     if packed and path.suffix == ".csv":
-        raise VacaError(f"{path}: packed by {packed}, not text; unpack it first")
+        raise VacaError(f"{path}: compressed with {packed}, not text; decompress it first")
     encoding = "utf-16" if head[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     with path.open(encoding=encoding, newline="") as file:
         lines = []

@@ -19,11 +19,11 @@ from vaca.table.dtypes import dtype_name, holds_dates
 FEW_VALUES = 10
 #: Whole non-negative numbers below this are taken for counts, above it for rounded measurements.
 LARGE_COUNT = 1000
-#: Columns with more levels than this cannot be told apart level by level: time and memory grow
-#: with the square. Of texts the most frequent are kept, and the rest put together.
+#: A column may have this many levels: time and memory grow with the square. Of more texts, the most
+#: frequent are kept and the rest merged into one level.
 MOST_LEVELS = 300
 KEPT_LEVELS = 100
-#: And those with at least this many rows: fewer teach nothing, and their effects are noise.
+#: A kept level has at least this many rows: with fewer, its effects would be noise.
 LEAST_ROWS = 20
 OTHER = "other"
 #: A text column with more levels than this, most of them seen once, is taken for an identifier.
@@ -37,7 +37,7 @@ _DATES = (
 
 
 def infer_column(name: str, series: pd.Series, kind: Kind | None) -> Column:
-    """What a Series is taken for, or, with `kind`, is; gaps are counted, not looked at."""
+    """The column that a Series is taken for, or is by `kind`; missing values are only counted."""
     if kind is not None and (not isinstance(kind, str) or kind not in KINDS):
         raise SchemaError(f"column {name!r}: unknown kind {kind!r}; {did_you_mean(kind, KINDS)}")
     gaps = int(series.isna().sum())
@@ -158,11 +158,11 @@ def _together(name: str, series: pd.Series, levels: list[Any]) -> Column:
 
 
 def check_levels(name: str, levels: Sequence[Any]) -> None:
-    """Refuse more levels than can be told apart."""
+    """Refuse more levels than can be modelled."""
     if len(levels) > MOST_LEVELS:
         raise SchemaError(
             f"column {name!r} has {len(levels):,} levels, more than the {MOST_LEVELS} that can be "
-            "told apart; turn them into text, of which rare ones are put together, group them (a "
+            "modelled; turn them into text (rare texts are merged into one level), group them (a "
             "region for a postcode), or leave the column out of the graph"
         )
 
@@ -177,8 +177,8 @@ def _numbers(name: str, series: pd.Series, kind: Kind) -> Column:
 
 def _warn_constant(name: str, value: Any) -> None:
     warnings.warn(
-        f"column {name!r} is constant (always {shorten(value)}): nothing can be learned of what it "
-        "causes or what causes it",
+        f"column {name!r} is constant (always {shorten(value)}): nothing can be learned about "
+        "what it causes or what causes it",
         VacaWarning,
         stacklevel=2,
     )

@@ -19,7 +19,7 @@ _on_screen: list[Progress] = []
 
 
 class Bar:
-    """What work tells about itself while it is done; without a screen nobody hears it."""
+    """Shows how far work has come; without a terminal it does nothing."""
 
     def __init__(self, screen: Progress | None = None, label: str = "", **task: Any) -> None:
         self._screen, self._label, self._begun = screen, label, False
@@ -27,7 +27,7 @@ class Bar:
             self._task = screen.add_task(label, note="", **task)
 
     def advance(self, done: int = 1) -> None:
-        """Tell how much more is done."""
+        """Show that this much more is done."""
         if self._screen is not None:
             self._screen.advance(self._task, done)
 
@@ -40,7 +40,7 @@ class Bar:
             self._begun = True
 
     def show(self, done: int, total: int, note: str) -> None:
-        """Tell how much is done of how much, with a few words."""
+        """Show how much of the total is done, with a note."""
         if self._screen is not None:
             self._screen.update(self._task, completed=done, total=total, note=note)
 
@@ -54,9 +54,9 @@ def progress_bar(
     done: int = 0,
     wanted: bool | None = None,
 ) -> Iterator[Bar]:
-    """A bar on stderr, so that stdout holds the answer alone; `wanted=False` for none.
+    """A bar on stderr, so that stdout holds only the answer; `wanted=False` for none.
 
-    Without `total` it counts, without `unit` it only shows that work goes on.
+    Without `total` it only counts; without `unit` too, it only shows that work goes on.
 
     >>> with progress_bar("reading", 3, unit="rows") as bar:
     ...     bar.advance(3)
@@ -96,5 +96,5 @@ def progress_bar(
 
 
 def screen_of_the_bar() -> Console | None:
-    """Where words on stderr have to go while a bar is there, or the two collide."""
+    """The console of the bar on the screen, if any: other text must go through it."""
     return _on_screen[-1].console if _on_screen else None

@@ -27,8 +27,8 @@ def guess_roles(
 ) -> tuple[str | None, str | None]:
     """The likely treatment and outcome of a table without a graph; what is given is kept.
 
-    Names speak first (`treat`, `y`); else the treatment is a binary column and the outcome the
-    last column that is not it.
+    Names decide first (`treat`, `y`); else the treatment is a binary column and the outcome the
+    last of the other columns.
 
     >>> guess_roles(
     ...     {
@@ -58,8 +58,8 @@ def likely_question(
 ) -> tuple[str | None, str | None]:
     """The cause and the effect that a user of this graph most likely asks about.
 
-    The outcome is a column that nothing follows from, with the most causes; the treatment one of
-    its causes that can be set alone: by its name, else a binary one, else the nearest.
+    The outcome is a column without effects and with the most causes. The treatment is one of its
+    causes that can be set on its own: by its name, else a binary one, else the nearest.
 
     >>> graph = CausalGraph.from_text("{age, educ} -> treat -> pay")
     >>> kinds = dict.fromkeys(graph.all_columns, Column("continuous"))

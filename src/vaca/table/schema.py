@@ -22,7 +22,7 @@ __all__ = ["KINDS", "Column", "Columns", "Kind", "Schema", "as_frame"]
 class Schema(Mapping[str, Column]):
     """The kind, levels and range of every column that the graph names, in table order.
 
-    Mostly made by `Schema.infer`, or left to an engine's `fit`, which calls it.
+    Usually made by `Schema.infer`, which an engine's `fit` calls.
 
     Examples
     --------
@@ -252,7 +252,7 @@ class Schema(Mapping[str, Column]):
 
 
 def as_frame(data: Any) -> pd.DataFrame:
-    """A pandas DataFrame of a pandas or polars frame, or of what speaks their protocols."""
+    """A pandas DataFrame of a pandas or polars frame, or of another with their protocols."""
     if isinstance(data, pd.DataFrame):
         frame = data
     elif isinstance(data, pd.Series):

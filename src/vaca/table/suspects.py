@@ -14,7 +14,7 @@ __all__ = ["copies_in", "copies_words", "near_copies", "why_identifier"]
 _ID = re.compile(r"(^|_|\b)(id|ids|uuid|guid|key|seqn|index|rownum|row|unnamed: \d+)$", re.I)
 #: Fewer rows than this are all different by chance.
 ROWS = 20
-#: A column that tells the treatment in this share of the rows is a near copy of it.
+#: A column that gives the treatment away in this share of the rows is a near copy of it.
 TELLS = 0.995
 #: Cells that a numeric column is cut into.
 CELLS = 20
@@ -47,7 +47,7 @@ def why_identifier(values: pd.Series) -> str:
 
 
 def near_copies(rows: Columns, schema: Schema, treatment: str) -> list[str]:
-    """Columns that (nearly) tell the value of the treatment, which has levels or is a number.
+    """Columns that (nearly) determine the treatment, whether it has levels or is a number.
 
     >>> import numpy as np
     >>> from vaca import Column
@@ -85,7 +85,7 @@ def copies_in(frame: pd.DataFrame, schema: Schema, treatment: str) -> list[str]:
 
 
 def copies_words(names: list[str], treatment: str) -> str:
-    """What to know of near copies of a treatment.
+    """A warning about near copies of the treatment.
 
     >>> print(copies_words(["same"], "t").partition(":")[0])
     same (nearly) tells t in every row
@@ -108,6 +108,7 @@ def _tells(cells: np.ndarray, target: np.ndarray) -> bool:
     table = np.zeros((cells.max() + 1, target.max() + 1))
     np.add.at(table, (cells, target), 1.0)
     known, guess = table.max(axis=1).sum() / len(cells), table.sum(axis=0).max() / len(cells)
-    # Of a rare treatment nearly all rows are known before: most of the others have to be told.
+    # If few are treated, guessing "untreated" is nearly always right: a copy must also find most of
+    # the treated.
     told = known - guess > 0.9 * (1.0 - guess)
     return bool(known > TELLS and told and guess < 0.5 + TELLS / 2 and len(table) < len(cells) / 5)

@@ -96,7 +96,7 @@ class TableWriter:
                 table = pa.Table.from_pandas(frame, schema=self._schema, preserve_index=False)
             except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
                 raise VacaError(
-                    f"{self.path}: rows {self.rows} on do not have the types of those before: "
+                    f"{self.path}: the types of row {self.rows} and on differ from those before: "
                     f"{' '.join(str(error).split())}. Give the column one type, or write .csv"
                 ) from None
             if self._file is None:

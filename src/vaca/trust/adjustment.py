@@ -1,4 +1,4 @@
-"""Which columns to compare like with like on: adjustment sets that a graph implies."""
+"""Which columns to adjust for: the adjustment sets that a graph implies."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["adjustment_set"]
 
 
 def adjustment_set(graph: CausalGraph, treated: Collection[str], outcome: str) -> tuple[str, ...]:
-    r"""The nodes to adjust for, of all valid sets the one with the smallest variance.
+    r"""The nodes to adjust for: of all valid sets, the one with the smallest variance.
 
     .. math:: O = pa(cn) \setminus (de(cn) \cup A)
 
     with the treated nodes :math:`A` and the nodes :math:`cn` on directed paths from them to the
     outcome, the outcome included (Henckel, Perković and Maathuis, 2022). If any set is valid, this
-    one is. For a single node one always is; for several there is none where a node that one of them
-    moves is a cause of another of them.
+    one is. For a single node one always is; for several there is none if one of them moves a cause
+    of another.
 
     Parameters
     ----------

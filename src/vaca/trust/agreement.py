@@ -1,6 +1,6 @@
 """Engines asked the same question, and how far apart their answers are.
 
-Engines make different assumptions on the same graph. Where their answers differ by more than the
+Engines make different assumptions beyond the graph. Where their answers differ by more than the
 interval says, the answer rests on one of those assumptions, and the interval does not cover that.
 """
 
@@ -45,7 +45,7 @@ def ask_engines(
     seed: int = 0,
     progress: Callable[[str], Any] | None = None,
 ) -> pd.DataFrame:
-    """Fit other engines to the model's rows and ask each what the effect was asked.
+    """Fit other engines to the model's rows and ask each the question of the effect.
 
     Parameters
     ----------
@@ -56,14 +56,14 @@ def ask_engines(
     brief : bool
         Train a flow for fewer steps than by default.
     progress : callable, optional
-        Is told the name of each engine before it is fitted.
+        Called with the name of each engine before it is fitted.
 
     Returns
     -------
     DataFrame
         Index `engine`, the model's own first; `effect`, `low`, `high` (95 %, empty where an engine
-        has no interval) and `apart`: the distance to the model's effect in halves of its interval
-        (of the interval that as few rows would have, where others were fitted to fewer).
+        has no interval) and `apart`: the distance to the model's effect, with half of its interval
+        as the unit (of a wider interval, if the others were fitted to fewer rows).
     """
     model = effect.model
     rows = getattr(model, "rows_", None) if model is not None and model._learned else None

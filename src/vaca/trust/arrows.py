@@ -18,6 +18,7 @@ from vaca.errors import GraphError
 from vaca.graph.dag import CausalGraph
 from vaca.table.columns import row_count
 from vaca.table.schema import Columns, Schema
+from vaca.table.standard import Standard, sd_of
 from vaca.trust.leftover import inputs, leftover, some_rows
 
 __all__ = ["arrow_changes"]
@@ -124,8 +125,7 @@ def _level_score(x: np.ndarray, codes: np.ndarray, levels: int, seed: int) -> np
 
 
 def _number_score(x: np.ndarray, values: np.ndarray, seed: int) -> np.ndarray:
-    spread = values.std() or 1.0
-    y = np.clip((values - values.mean()) / spread, -8, 8)
+    y = np.clip(Standard.of(values).to(values), -8, 8)
     rest = leftover(x, y[:, None], seed, trees=False)[:, 0]
     floor = 1e-4 * (rest**2).mean() + 1e-12
     size = np.log(rest**2 + floor)
@@ -136,7 +136,7 @@ def _number_score(x: np.ndarray, values: np.ndarray, seed: int) -> np.ndarray:
     )
     log_scale = np.clip(log_scale - log_scale.mean(), -4, 4)
     noise = rest / np.exp(log_scale)
-    scale = noise.std() or 1.0
+    scale = sd_of(noise)
     return _log_density(noise / scale) - np.log(scale) - log_scale
 
 

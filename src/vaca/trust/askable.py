@@ -3,8 +3,8 @@
 A question about a node with causes compares values of it among rows whose causes are alike. Where
 such rows hardly ever have one of the values, the answer is the model's extrapolation. Numbers are
 asked about by thirds (low, middle, high), levels by level: the chance of each, given the node's
-causes, is learned on other rows, and a row *extrapolates* where that of an end falls below `RARE`
-(of a rare level: below a tenth of its share).
+causes, is learned on other rows, and a row *extrapolates* where that of a value to compare is below
+`RARE` (of a rare level: below a tenth of its share).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SAFE = 0.1
 def questions(
     graph: CausalGraph, schema: Schema, rows: Columns, *, seed: int = 0
 ) -> tuple[pd.DataFrame, dict[str, pd.DataFrame]]:
-    """Each likely treatment: one-column nodes that act on others, and what asking about them needs.
+    """Each likely treatment (a node of one column with effects), and whether the data can answer.
 
     Returns
     -------

@@ -35,14 +35,14 @@ __all__ = [
     "tian_pearl",
 ]
 
-#: Draws by which chances are found where a model does not give them.
+#: Draws that estimate chances where a model does not give them.
 DRAWS = 1000
 #: Answers that are held at once.
 CELLS = 200_000
 
 
 class Bounds(NamedTuple):
-    """Between what a probability lies, whatever the noise that links both worlds."""
+    """The lowest and highest value of a probability, over all choices of the noise."""
 
     low: float
     high: float
@@ -75,7 +75,7 @@ def counterfactual_bounds(
     """Bounds for every level of every discrete column below the intervention.
 
     Chances are those given all columns that the intervention cannot move. What a row's other moved
-    columns tell beside that is not used: the bounds are never too narrow, and sharp where the
+    columns say in addition is not used: the bounds are never too narrow, and sharp where the
     intervened nodes are the only moved causes of a column.
 
     Parameters
@@ -190,9 +190,9 @@ def probability_of_necessity(
     control: Mapping[str, Any],
     **options: Any,
 ) -> Bounds:
-    """Bounds on the share that owes the outcome to the treatment, of those who have both.
+    """Bounds on the share of the treated with the outcome who owe it to the treatment.
 
-    The probability that the outcome would not have come without the treatment. See
+    The probability that the outcome would not have occurred without the treatment. See
     `probability_of_necessity_and_sufficiency` for the arguments.
 
     Examples
@@ -218,7 +218,7 @@ def probability_of_sufficiency(
     control: Mapping[str, Any],
     **options: Any,
 ) -> Bounds:
-    """Bounds on the share that treatment would give the outcome, of those who have neither.
+    """Bounds on the share of the untreated without the outcome whom treatment would give it.
 
     See `probability_of_necessity_and_sufficiency` for the arguments.
     """

@@ -51,7 +51,7 @@ MOST_ROWS = 20_000
 
 @dataclass(frozen=True)
 class Check:
-    """What was found of a model; see `check`.
+    """What was found about a model; see `check`.
 
     Attributes
     ----------
@@ -122,8 +122,8 @@ def check(
     ----------
     model : CausalModel
     data : DataFrame
-        Rows of the population, in the columns of the model. Of more rows, 20,000 are
-        drawn. For a model that expects missing values, only complete rows count.
+        Rows of the population, in the columns of the model. If there are more than 20,000 rows,
+        that many are drawn. For a model that expects missing values, only complete rows count.
     held_out : DataFrame, optional
         Rows that the model has not seen, for its fit. By default those rows of `data` that are not
         among the rows it was fitted to; if there are too few, all of `data`, and the check says so.

@@ -1,11 +1,11 @@
 """A second opinion on an average effect, straight from the rows.
 
-The model's answer goes through every mechanism between treatment and outcome. This one looks at
-treatment, outcome and the columns to adjust for alone (`vaca.trust.adjustment`), and estimates the
+The model's answer goes through every mechanism between treatment and outcome. This one looks only
+at treatment, outcome and the columns to adjust for (`vaca.trust.adjustment`), and estimates the
 difference by cross-fitted regressions that correct one another (`vaca.trust.debiased`). Both rest
-on the same graph; if they differ by more than their errors, one of them is not to be relied on.
+on the same graph; if they differ by more than their errors, one of them cannot be relied on.
 
-Which rule holds for which question:
+Which rule is used for which question:
 
 - levels of a treatment, or an intervention against none: doubly robust, no model of the effect;
 - a shift of a number: doubly robust, by the weight that turns the rows into shifted ones;
@@ -26,6 +26,7 @@ import numpy as np
 import pandas as pd
 
 from vaca.errors import InterventionError, VacaError
+from vaca.model.answers import half_width
 from vaca.model.effects import chosen_rows, outcome_level, score
 from vaca.model.intervention import Shift
 from vaca.show.words import number, span
@@ -60,11 +61,11 @@ class CrossCheck:
     adjustment : tuple of str
         The columns adjusted for.
     method : str
-        By which rule, in words.
+        The rule that was used, in words.
     words : str
         One line for a reader; two if it disagrees with the model's answer.
     agrees : bool or None
-        Whether the model's answer is within their common error; None if there is none.
+        Whether the model's answer is within their common error; None if there is no such answer.
     """
 
     value: float
@@ -79,9 +80,7 @@ class CrossCheck:
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """A t interval by the influence of each row."""
-        from scipy.stats import t
-
-        half = float(t.ppf(0.5 + level / 2, self.degrees)) * self.standard_error
+        half = half_width(self.standard_error, self.degrees, level)
         return self.value - half, self.value + half
 
     def __float__(self) -> float:
@@ -175,14 +174,12 @@ def check_effect(effect: Effect, seed: int = 0) -> CrossCheck:
         effect.model, effect.outcome, effect.treatment, effect.control,
         level=effect.level, among=effect.among, seed=seed,
     )  # fmt: skip
-    from scipy.stats import t
-
     own = effect.standard_error if effect.covers_fit else 0.0
     own = own if np.isfinite(own) else 0.0
     both = float(np.hypot(own, found.standard_error))
     degrees = min(found.degrees, effect.degrees)
     apart = abs(effect.value - found.value)
-    agrees = apart <= float(t.ppf(0.975, degrees)) * both + effect.slack
+    agrees = apart <= half_width(both, degrees) + effect.slack
     words = found.words
     if not agrees:
         words += (
@@ -269,7 +266,7 @@ def _arm(model: CausalModel, do: Mapping[str, Any], rows: Columns, n: int) -> Co
     for columns in intervention.parts.values():
         for name, part in columns.items():
             if isinstance(part, (list, tuple, np.ndarray, pd.Series)):
-                raise VacaError(f"do on {name!r} has a value for each row: whose rows are they?")
+                raise VacaError(f"do on {name!r} has a value for each row, not one for all")
     rng = np.random.default_rng(0)
     encoded = intervention.encode_rows(n).draw_random(n, rng)
     return encoded.resolve(lambda done: {**rows, **done})

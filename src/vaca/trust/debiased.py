@@ -5,14 +5,14 @@ the outcome on the treatment and the columns adjusted for,
 
 .. math:: \theta = E[g(a_1, Z) - g(a_0, Z)] = E[\alpha(A, Z) \, Y],
 
-with a weight :math:`\alpha` that belongs to the question alone (for two levels the inverse
+with a weight :math:`\alpha` that depends only on the question (for two levels the inverse
 propensity, for a shift a ratio of densities). Both are learned on four fifths of the rows and used
 on the rest,
 
 .. math:: \psi_i = g(a_1, z_i) - g(a_0, z_i) + \alpha_i \, (y_i - g(a_i, z_i)),
 
-so that an error of the one is cured by the other: the bias is the product of both errors. Chances
-of levels are learned by logistic regressions. Other weights are learned without any density, as the
+so that each corrects the errors of the other: the bias is the product of both errors. Chances of
+levels are learned by logistic regressions. Other weights are learned without any density, as the
 minimum of :math:`E[\alpha^2] - 2 E[\alpha(a_1, Z) - \alpha(a_0, Z)]` (Chernozhukov, Newey and
 Singh, 2022).
 """
@@ -54,7 +54,7 @@ class Debiased:
     weight_moment : array of shape (n,)
         Its mean is E[α²], debiased.
     span : str or None
-        Where a regression had to be chosen: which.
+        The regression that was chosen, if there was a choice.
     """
 
     value: float
@@ -98,7 +98,7 @@ def debiased(
     boosted : bool
         Whether boosted trees are among the regressions.
     span : str, optional
-        Where a regression has to be chosen: this one of `SPANS`.
+        The regression of `SPANS` to use, where there is a choice.
     """
     n = len(y)
     base = np.ones(n) if row_weights is None else row_weights / row_weights.mean()
@@ -233,7 +233,7 @@ def _has(rows: Columns, names: tuple[str, ...], level: tuple[int, ...]) -> np.nd
 
 
 def rule_of(features: Features, arms: tuple[Columns, Columns]) -> str:
-    """Which rule holds: "levels", "one value" of a number, or "moved" for the rest."""
+    """Which rule applies: "levels", "one value" of a number, or "moved" for the rest."""
     if all(name in features.levels for name in features.treated) and all(
         len(arm) in (0, len(features.treated)) and all(np.ptp(v) == 0 for v in arm.values())
         for arm in arms
@@ -250,7 +250,7 @@ def rule_of(features: Features, arms: tuple[Columns, Columns]) -> str:
 def _error(influence: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
     """The standard error of a mean, and its degrees of freedom by the fourth moment.
 
-    Where the weights of a side make it as good as k rows, its error is that of k rows with two
+    Where the weights leave a side worth only k rows, its error is that of k rows with two
     parameters fitted to them.
     """
     n = len(influence)
@@ -280,7 +280,7 @@ def _chosen(misses: np.ndarray) -> int:
 
     Products of treatment and covariates are taken only if they help by more than one standard
     error: they make estimates much wider, and without them an average effect is hardly biased. A
-    curve of the treatment has to win by nothing, as an effect without it can be far off.
+    curve of the treatment needs no such lead, as an effect without it can be far off.
     """
     means = misses.mean(-1)
     best, without = int(means.argmin()), int(means[:2].argmin())

@@ -8,6 +8,7 @@ import numpy as np
 
 from vaca.table.columns import row_count
 from vaca.table.schema import Columns, Schema
+from vaca.table.standard import Standard
 
 __all__ = ["SPANS", "Features"]
 
@@ -42,7 +43,7 @@ class Features:
     ) -> None:
         self.schema, self.treated, self.covariates = schema, tuple(treated), tuple(covariates)
         self.levels: dict[str, np.ndarray] = {}
-        self.scale: dict[str, tuple[float, float]] = {}
+        self.scale: dict[str, Standard] = {}
         self.knots: dict[str, np.ndarray] = {}
         for name in (*self.treated, *self.covariates):
             values = rows[name]
@@ -52,8 +53,8 @@ class Features:
                 kept = codes[counts >= least]
                 self.levels[name] = kept[kept != codes[np.argmax(counts)]]
                 continue
-            self.scale[name] = float(values.mean()), float(values.std()) or 1.0
-            self.knots[name] = np.unique(np.quantile(self._standard(name, values), KNOTS))
+            self.scale[name] = Standard.of(values)
+            self.knots[name] = np.unique(np.quantile(self.scale[name].to(values), KNOTS))
 
     def span(self, rows: Columns, kind: str) -> np.ndarray:
         """Features (n, p) of one of `SPANS`."""
@@ -79,24 +80,21 @@ class Features:
         names = (*self.treated, *self.covariates)
         return np.column_stack([np.asarray(rows[name], float) for name in names])
 
-    def _standard(self, name: str, values: np.ndarray) -> np.ndarray:
-        mean, sd = self.scale[name]
-        return (np.asarray(values, float) - mean) / sd
-
     def _linear(self, rows: Columns, names: Sequence[str]) -> np.ndarray:
         parts = [np.zeros((row_count(rows), 0))]
         for name in names:
             if name in self.levels:
                 parts.append((rows[name][:, None] == self.levels[name]).astype(float))
             else:
-                parts.append(self._standard(name, rows[name])[:, None])
+                parts.append(self.scale[name].to(rows[name])[:, None])
         return np.column_stack(parts)
 
     def _bent(self, rows: Columns, names: Sequence[str]) -> np.ndarray:
         parts = [np.zeros((row_count(rows), 0))]
         for name in names:
             if name in self.knots:
-                parts.append(_natural_spline(self._standard(name, rows[name]), self.knots[name]))
+                z = self.scale[name].to(rows[name])
+                parts.append(_natural_spline(z, self.knots[name]))
         return np.column_stack(parts)
 
 

@@ -20,6 +20,7 @@ from vaca.evaluation.heldout import encoded_matrix, given_causes
 from vaca.model.causal_model import CausalModel
 from vaca.table.columns import row_count
 from vaca.table.schema import Columns
+from vaca.table.standard import sd_of
 from vaca.trust.independence import adjusted, together
 from vaca.trust.leftover import features, inputs, leftover, some_rows
 
@@ -42,7 +43,7 @@ def two_samples(model: CausalModel, held_out: Columns, *, seed: int = 0) -> tupl
     rows = some_rows(held_out, ROWS, seed)
     n = row_count(rows)
     drawn = model.simulate(model.noise(TIMES * n, rng), {})
-    sds = {name: float(values.std()) or 1.0 for name, values in rows.items()}
+    sds = {name: sd_of(values) for name, values in rows.items()}
     matrix = np.concatenate([encoded_matrix(model, part, sds) for part in (rows, drawn)])
     # A few wild values must not hide all else from the distances.
     matrix = np.clip(matrix, -20 + np.median(matrix, axis=0), 20 + np.median(matrix, axis=0))
@@ -125,10 +126,10 @@ def column_fit(model: CausalModel, drawn: Drawn, rows: Columns, *, seed: int = 0
     -------
     DataFrame
         Per column: `off`, how far ranks are from uniform (Kolmogorov's distance) with `p`, adjusted
-        over columns; `unreliable`, for levels the mean gap between the probability that is said
-        and how often it happens; `explained` by the model and `explainable` by a regression on
-        the same causes (shares of the variance); `outside`, the share of draws that are no
-        possible value: negative where data never are, or beyond their range by half of it.
+        over columns; `unreliable`, for levels the mean gap between the stated probability and how
+        often the level occurs; `explained` by the model and `explainable` by a regression on the
+        same causes (shares of the variance); `outside`, the share of impossible draws: negative
+        where data never are, or beyond their range by half of it.
     """
     table = []
     again, ranks = drawn.again, drawn.ranks
@@ -170,7 +171,7 @@ def _levels(codes: np.ndarray, count: int) -> np.ndarray:
 
 
 def _reliability(said: np.ndarray, seen: np.ndarray) -> float:
-    """Mean gap between said and seen shares over five groups of rows of each level."""
+    """Mean gap between stated and seen shares, over five groups of rows for each level."""
     gaps, sizes = [], []
     for p, y in zip(said.T, seen.T, strict=True):
         for group in np.array_split(np.argsort(p, kind="stable"), 5):

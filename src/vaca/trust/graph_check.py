@@ -83,7 +83,7 @@ def check_graph(
 
 
 def _second_look(broken: pd.DataFrame, changes: pd.DataFrame, turned: list[Any]) -> pd.DataFrame:
-    """What deserves a second look, ranked; of each pair the change that data like best."""
+    """What deserves a second look, ranked; for each pair, the change that the data support most."""
     found = []
     for pair in broken.itertuples():
         names = {pair.one, pair.other}
@@ -107,7 +107,7 @@ def _second_look(broken: pd.DataFrame, changes: pd.DataFrame, turned: list[Any])
 
 
 def _told(change: Any, changes: pd.DataFrame, schema: Schema, graph: CausalGraph) -> bool:
-    """Whether the form of the noise tells this arrow's direction: of numbers, and clearly."""
+    """Whether the form of the noise shows this arrow's direction: only for numbers, if clear."""
     same = changes[["change", "cause", "effect"]] == ["remove", change.cause, change.effect]
     if change.gain < changes.loc[same.all(axis=1), "gain"].max() + TURN_GAIN:
         return False  # without the arrow it would be as good: nothing is learned from turning it

@@ -21,6 +21,7 @@ import pandas as pd
 
 from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
+from vaca.model.answers import half_width
 from vaca.show.words import number
 from vaca.trust.cross_check import AskedRows, CrossCheck, table_of
 from vaca.trust.features import Features
@@ -34,7 +35,7 @@ __all__ = ["Sensitivity", "robustness_value", "sensitivity"]
 
 #: Observed causes that a hidden one is compared with, at most.
 COMPARED = 8
-#: Beyond it, how many times does not matter.
+#: Beyond this, how many times does not matter.
 MANY_TIMES = 20
 
 
@@ -97,12 +98,12 @@ class Sensitivity:
     def bounds(
         self, r2_treatment: float, r2_outcome: float, level: float | None = None
     ) -> tuple[float, float]:
-        """Between what the effect lies, if a hidden cause explains such shares of what is left.
+        """The range of the effect, if a hidden cause explains these shares of what is left.
 
         Parameters
         ----------
         r2_treatment, r2_outcome : float
-            Partial R² from 0 up to, for the treatment, below 1.
+            Partial R², from 0 to 1; for the treatment below 1.
         level : float, optional
             With it, a confidence interval for the two ends, for example 0.95.
         """
@@ -114,10 +115,7 @@ class Sensitivity:
         ends = [self.check.value + sign * strength * self.scale for sign in (-1, 1)]
         if level is None:
             return ends[0], ends[1]
-        from scipy.stats import t
-
         influence = self.check.parts.influence if self.check.parts is not None else np.zeros(2)
-        times = float(t.ppf(0.5 + level / 2, self.check.degrees))
         own = float(np.sqrt(np.sum(influence**2)))
         grow = self.check.standard_error / own * len(influence) if own else 1.0
         errors = [
@@ -125,7 +123,8 @@ class Sensitivity:
             / len(influence)
             for sign in (-1, 1)
         ]  # fmt: skip
-        return ends[0] - times * errors[0], ends[1] + times * errors[1]
+        below, above = (half_width(error, self.check.degrees, level) for error in errors)
+        return ends[0] - below, ends[1] + above
 
     @property
     def sentence(self) -> str:
@@ -168,7 +167,7 @@ class Sensitivity:
 def sensitivity(effect: Effect, seed: int = 0) -> Sensitivity:
     """What a hidden cause could do to an effect, by the model's rows; see `Effect.sensitivity`.
 
-    The figures are about the cross-check of the effect, whose two regressions they are made of.
+    The figures are about the cross-check of the effect, and come from its two regressions.
     """
     from vaca.trust.cross_check import check_effect
 
@@ -225,7 +224,7 @@ def _benchmarks(
 
 
 def _likeliest(nodes: list[str], graph: Any, table: AskedRows) -> list[str]:
-    """The nodes that go most with both treatment and outcome, as straight lines see it."""
+    """The nodes that are most correlated with both treatment and outcome."""
     if len(nodes) <= COMPARED:
         return nodes
     t = Features(table.rows, table.features.schema, (), table.features.treated)

@@ -20,7 +20,7 @@ __all__ = ["plot_sensitivity"]
 
 
 def plot_sensitivity(found: Sensitivity, ax: Axes | None = None) -> Axes:
-    """Contours of the effect that is left; beyond the thick line it can be zero or turned.
+    """Contours of the effect that is left; beyond the thick line it can be zero or change sign.
 
     Points are the observed causes: a hidden cause as strong as that one.
     """

@@ -1,9 +1,9 @@
 r"""Does the graph hold: every independence that it implies, tested.
 
 Given its parents, a node is independent of all nodes that come before it in causal order. For each
-pair of nodes without an arrow between them that is one test: both are cleaned of what the parents
-of the later one tell (`vaca.trust.leftover`), and what is left must not go together, neither as it
-is, nor in its spread, nor differently for different values of the parents (the generalised
+pair of nodes without an arrow between them that is one test: what the parents of the later one
+explain is removed from both (`vaca.trust.leftover`), and what is left must be unrelated: in its
+values, in its spread, and separately for different values of the parents (the generalised
 covariance measure of Shah and Peters, 2020, on several transforms, Bonferroni within a pair). Over
 pairs, Benjamini and Hochberg's rule keeps the share of false alarms at `ALPHA`.
 """
@@ -28,7 +28,7 @@ __all__ = ["adjusted", "implied_pairs", "independence_tests", "relabelings", "to
 ALPHA = 0.05
 #: Rows that tests look at. More would find dependences too small to matter.
 ROWS = 5000
-#: Parents whose values the strength of a relation is compared across.
+#: Parents across whose values the strength of a relation is compared.
 MAX_WEIGHTS = 6
 
 

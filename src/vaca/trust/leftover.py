@@ -18,6 +18,7 @@ from sklearn.ensemble import ExtraTreesRegressor
 from vaca.engines.predictors import Polynomial, Splines
 from vaca.table.columns import row_count, take_rows
 from vaca.table.schema import Columns, Schema
+from vaca.table.standard import Standard
 
 __all__ = [
     "chances",
@@ -34,7 +35,7 @@ MAX_PRODUCTS = 150
 #: Random waves, for what neither curves nor products catch.
 WAVES = 60
 TREES = 60
-#: Levels that count on their own; rarer ones do not say enough.
+#: Levels with an indicator of their own; rarer ones do not say enough.
 MAX_LEVELS = 8
 ALPHAS = np.array([1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0])
 
@@ -51,7 +52,7 @@ def some_rows(rows: Columns, most: int, seed: int) -> Columns:
 def normal_scores(values: np.ndarray) -> np.ndarray:
     """Numbers as normal quantiles of their ranks: the same order, no outliers."""
     scores = norm.ppf(rankdata(values) / (len(values) + 1))
-    return (scores - scores.mean()) / (scores.std() or 1.0)
+    return Standard.of(scores).to(scores)
 
 
 def features(rows: Columns, schema: Schema, columns: Sequence[str]) -> tuple[np.ndarray, int]:
@@ -65,7 +66,7 @@ def features(rows: Columns, schema: Schema, columns: Sequence[str]) -> tuple[np.
         if schema[name].discrete:
             codes = np.asarray(rows[name])
             counts = np.bincount(codes, minlength=len(schema[name].levels))
-            # All but the most frequent level, which the others tell.
+            # All but the most frequent level, which follows from the others.
             order = np.argsort(-counts, kind="stable")[1 : MAX_LEVELS + 1]
             lead += [_standard(codes == k) for k in order if counts[k] >= 5]
         else:
@@ -93,7 +94,7 @@ def inputs(rows: Columns, schema: Schema, columns: Sequence[str]) -> np.ndarray:
 
 
 def leftover(x: np.ndarray, targets: np.ndarray, seed: int, *, trees: bool = True) -> np.ndarray:
-    """Targets (n, m) minus what the inputs (n, k) tell of them, on rows not seen."""
+    """Targets (n, m) minus their prediction from the inputs (n, k), on rows not seen."""
     return leftover_and_freedom(x, targets, seed, trees=trees)[0]
 
 
@@ -180,4 +181,4 @@ def _trees(x: np.ndarray, targets: np.ndarray, seed: int) -> np.ndarray:
 
 def _standard(values: np.ndarray) -> np.ndarray:
     values = np.asarray(values, float)
-    return (values - values.mean()) / (values.std() or 1.0)
+    return Standard.of(values).to(values)

@@ -109,7 +109,7 @@ def _logistic(x: np.ndarray, taken: np.ndarray, base: np.ndarray, new: np.ndarra
     share = float(np.average(taken, weights=base))
     beta = np.zeros(x.shape[1])
     beta[0] = np.log(max(share, 1e-6) / max(1 - share, 1e-6))
-    # The penalty is measured by what a row can say: with few treated, each says little.
+    # The penalty is in units of a row's information: with few treated, each says little.
     unit = len(x) * max(share * (1 - share), 1e-6)
     result = []
     for penalty in CHANCE_PENALTIES:

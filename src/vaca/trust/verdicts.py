@@ -42,12 +42,12 @@ def line(part: str, verdict: Verdict, figure: float, reference: str, words: str)
 
 
 def shown_p(p: float) -> str:
-    """A p-value as it is read."""
+    """A p-value as text."""
     return "p < 0.001" if p < 0.001 else f"p = {p:.2g}"
 
 
 def listed(names: Any) -> str:
-    """Names as a sentence has them: `a, b and c`."""
+    """Names in a sentence: `a, b and c`."""
     names = list(names)
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -97,7 +97,7 @@ def _percent(share: float) -> str:
 
 
 def noise_part(noise: pd.DataFrame) -> dict[str, Any]:
-    """What the noise of a column should not go with."""
+    """What the noise of a column should not be related to."""
     if not len(noise):
         return {}
     broken = noise[noise["adjusted"] < SURE]

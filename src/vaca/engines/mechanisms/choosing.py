@@ -2,11 +2,11 @@
 
 Every candidate is scored on rows that it had not seen by its log-density there, averaged over a
 fiftieth of the column's standard deviation (of levels and counts: log-probability), a proper score:
-in expectation the truth has the highest. Finer than that no answer is read, and a mechanism must
-not win by being exact for some rows and far off for others. Candidates whose
-mean falls behind the best one's by less than a standard error of the paired difference cannot be
-told from it; of these the one with the fewest terms is taken. Outside the data, where no score
-reaches, what needs less has less to go wrong.
+in expectation the truth has the highest. No answer is read more finely than that, and a mechanism
+must not win by being exact for some rows and far off for others. Candidates whose mean falls behind
+the best one's by less than a standard error of the paired difference cannot be told from it; of
+these the one with the fewest terms is taken. Outside the data, where no score helps, a simpler
+mechanism has less to go wrong.
 
 The search is greedy, so that most columns try a dozen cheap candidates and no trees or network:
 the scale first (as it is, logarithm, logit), then the location, trees if they find something in
@@ -50,9 +50,9 @@ __all__ = ["choose_hurdle", "choose_numeric"]
 POWERS_LEAD = 2.0
 #: Fewer rows than this train no network.
 ROWS_FOR_FLOW = 300
-#: Standard errors by which noise must be told from the causes for a network to be tried.
+#: Standard errors by which causes must predict the shape of the noise for a network to be tried.
 SHAPE_LEFT = 4.0
-#: The same for the size of the noise, before spreads that follow the causes are tried.
+#: The same for the size of the noise, for spreads that follow the causes to be tried.
 SPREAD_LEFT = 1.0
 #: Noise smaller than this, in standard deviations of the column, has no shape worth a network.
 FINE = 0.02
@@ -171,7 +171,7 @@ def _shape_left(given: Inputs, mechanism: Numeric) -> bool:
 
 
 def _told(given: Inputs, mechanism: Numeric, what: Iterable[int | str], errors: float) -> bool:
-    """Whether the size of the noise, or a polynomial of its rank, can be told from the causes."""
+    """Whether causes predict the size of the noise, or a polynomial of its rank."""
     if mechanism.exact or not given.x.shape[1]:
         return False
     u = mechanism.noise(given.x, given.y, None)
@@ -244,7 +244,7 @@ def _background(y: np.ndarray) -> np.ndarray:
 def _scale(
     given: Inputs, start: Recipe, attempt: Callable[[Recipe], Trial], families: frozenset[str]
 ) -> tuple[int, float, float]:
-    """The scale on which held-out rows are predicted best; as it is, unless another is clearly."""
+    """The scale that predicts held-out rows best; another than its own only if clearly better."""
     y = given.y
     if "scales" not in families:
         return start.scale
@@ -265,7 +265,7 @@ def _scale(
     if not others:
         return best
     reach = ["", "linear"] if "spread" in families else [""]
-    # A spread that is fitted as it is may grow like the location: what looks like a logarithm.
+    # A spread that is fitted directly may grow with the location, which looks like a logarithm.
     plain = ["plain curves"] if "spread" in families and start.curves else []
     top = max(
         (attempt(replace(start, spread=s)) for s in reach + plain), key=lambda t: t.density.mean()
@@ -309,7 +309,7 @@ def _trees_help(given: Inputs, mechanism: Numeric) -> bool:
 
 
 def _heavy(mechanism: Numeric) -> bool:
-    """Whether residuals have tails that squares would follow."""
+    """Whether residuals have tails too heavy for least squares."""
     if mechanism.exact:
         return False
     far = mechanism.curve.residual(np.array([-2.5, -0.6745, 0.6745, 2.5]))

@@ -1,4 +1,4 @@
-"""The mechanism of a column with levels: the simplest that tells held-out rows about best."""
+"""The mechanism of a column with levels: the simplest that predicts held-out rows about best."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def choose_levels(
 ) -> tuple[Levels, list[Trial]]:
     """The mechanism of a column with levels, and all that were tried.
 
-    Levels that are not known to be ordered are taken to be only if that tells them best.
+    Levels that are not known to be ordered are treated as ordered only if that predicts best.
     """
     trials: dict[LevelsRecipe, Trial] = {}
 
@@ -49,13 +49,13 @@ def choose_levels(
         return trials[recipe]
 
     told = given.x.shape[1] and np.ptp(given.x, axis=0).any() and len(np.unique(given.y)) > 1
-    # Where rows can carry the causes at all they stay: what is left out has an effect of zero, and
-    # no honest interval.
+    # Causes stay wherever the rows allow it: one that is left out has an effect of exactly zero,
+    # and no honest interval.
     if not told or len(given.y) < 10 * given.x.shape[1]:
         attempt(LevelsRecipe(frequencies=True))
     if told:
         for curves, depth in possible_designs(given, families):
-            # Surfaces are dear here: only where plain products have found something.
+            # Surfaces are expensive here: only where plain products have found something.
             plain, product = (trials.get(LevelsRecipe(curves, d)) for d in (None, 0))
             if not depth or (plain and product and lead(product, plain, given.w) > 0):
                 attempt(LevelsRecipe(curves, depth))
@@ -79,10 +79,10 @@ def choose_levels(
 
 
 def _clear(trials: dict[LevelsRecipe, Trial], w: np.ndarray) -> list[Trial]:
-    """All trials but products, and steps, that do not lead those without clearly.
+    """All trials except products and steps that are not clearly better than those without.
 
-    Interventions ask for pairs of levels that rows hardly hold together, and there a product of
-    nearly certain levels says anything.
+    Interventions ask for pairs of levels that hardly occur together, and there a product of nearly
+    certain levels can say anything.
     """
     smooth = {r: t for r, t in trials.items() if not r.steps}
     plain = [t for r, t in smooth.items() if r.depth is None]

@@ -1,4 +1,4 @@
-"""Curves of one number, asked at many: piece by piece, with no matrix of terms.
+"""Curves of one number, evaluated at many: piece by piece, with no matrix of terms.
 
 A natural cubic spline is a sum of cubes above its knots, and so between two knots one cubic. To
 find the piece of a number costs one look into a table, and its value four coefficients, however

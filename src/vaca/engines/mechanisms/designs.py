@@ -32,7 +32,7 @@ _FIELDS = ("mean", "scale", "bent", "knots", "pairs", "depth", "cuts", "power")
 POWERS_END = 5.0
 #: The most steps, and the fewest rows on each side of one.
 MAX_STEPS, STEP_ROWS = 12, 10
-#: Times the logarithm of the rows: how many units of log-likelihood, twice, a step must bring.
+#: A step must raise twice the log-likelihood by this times the logarithm of the number of rows.
 STEP_PRICE = 3.0
 
 
@@ -214,8 +214,8 @@ class Design:
 def with_steps(design: Design, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> Design:
     """The design with steps where what it leaves of ``y`` jumps, the highest first.
 
-    Each round adds the step that explains most beside a line in its input, and moves the earlier
-    ones to where they are best now; it ends where chance would give as much.
+    Each round adds the step that explains most in addition to a line in its input, and moves the
+    earlier ones to where they are best now; it ends where chance would give as much.
     """
     inputs = [i for i in range(x.shape[1]) if len(np.unique(x[:, i])) > 8]
     orders = {i: np.argsort(x[:, i], kind="stable") for i in inputs}
@@ -238,7 +238,7 @@ def with_steps(design: Design, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> D
 def _best_step(
     x: np.ndarray, left: np.ndarray, w: np.ndarray, order: np.ndarray
 ) -> tuple[float, float]:
-    """The sum of squares that the best step in an input explains beside a line, and its place."""
+    """The sum of squares that the best step in an input adds to that of a line, and its place."""
     x, left, w = x[order], left[order], w[order] / w.mean()
     n = w.sum()
     z = x - np.average(x, weights=w)
@@ -263,10 +263,10 @@ def too_many_pairs(inputs: int, rows: int) -> bool:
 def telling_products(
     x: np.ndarray, groups: Sequence[int], y: np.ndarray, w: np.ndarray, *, curves: int, depth: int
 ) -> Design:
-    """A design with those products that tell something of what lines or curves leave of ``y``.
+    """A design with the products that explain part of what lines or curves leave of ``y``.
 
-    Rounds of: fit, correlate what is left with the products of all pairs, and add those that chance
-    would not give to any of them (at 5 %, Bonferroni), the strongest first.
+    Rounds of: fit, correlate what is left with the products of all pairs, and add the significant
+    ones (at 5 %, Bonferroni), the strongest first.
     """
     several = np.not_equal.outer(np.asarray(groups), np.asarray(groups)) & np.tri(
         len(groups), k=-1, dtype=bool

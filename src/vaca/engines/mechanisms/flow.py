@@ -17,6 +17,8 @@ import torch
 from torch import Tensor, nn
 from zuko.transforms import MonotonicRQSTransform
 
+from vaca.table.standard import Standard
+
 __all__ = ["Flow"]
 
 HIDDEN, BINS, BOUND = 48, 12, 5.0
@@ -107,16 +109,14 @@ class Flow:
     def fit(
         cls, x: np.ndarray, v: np.ndarray, w: np.ndarray, out: np.ndarray, seed: int
     ) -> tuple[Flow, np.ndarray]:
-        """Train on the rows that are not ``out``, stop where those are told best, then use all.
+        """Train on the rows not ``out``, stop where ``out`` is predicted best, then use all.
 
         Returns
         -------
         Flow, its gain (of the rows that are out) before it had seen them
         """
-        mean, scale = x.mean(0), x.std(0)
-        scale = np.where(scale > 0, scale, 1.0)
         network = _Network(x.shape[1], torch.Generator().manual_seed(seed))
-        flow = cls(network, mean, scale, x.min(0), x.max(0))
+        flow = cls(network, *Standard.of(x), x.min(0), x.max(0))
         inputs, values, weights = flow._tensors(x, v, w)
         best, gain, state = -np.inf, np.zeros(out.sum()), _copy(network)
         kept = torch.from_numpy(np.flatnonzero(~out))

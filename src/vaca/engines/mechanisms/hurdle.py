@@ -1,4 +1,4 @@
-r"""A value that repeats at the edge of a column, as no earnings or no hours: a hurdle.
+r"""A value that repeats at the edge of a column, such as no earnings or no hours: a hurdle.
 
 .. math:: x_j = c \text{ if } \Phi(u_j) < p(x_{pa(j)}), \text{ else } F\big(u_j'\big), \quad
           \Phi(u_j') = \frac{\Phi(u_j) - p}{1 - p}
@@ -60,7 +60,7 @@ class Hurdle:
         return np.where(ndtr(u) <= p, self.edge, value)
 
     def noise(self, x: np.ndarray, y: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-        """Noise (n,) of values: of the edge anywhere within its share."""
+        """Noise (n,) of values; at the edge, anywhere within its share."""
         p, edge = self._share(x), y == self.edge
         share = 0.5 if rng is None else rng.random(len(y))
         below = ndtri(np.clip(p * share, 1e-300, 1.0))

@@ -1,4 +1,4 @@
-"""Penalised least squares, out of sums over rows that can be added and subtracted."""
+"""Penalised least squares, from sums over rows that can be added and subtracted."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def solve(sums: Sums, penalty: np.ndarray, strength: float | None) -> tuple[np.n
         inverse = np.linalg.inv(gram + np.diag(ridge + tried * penalty))
         beta = inverse @ cross
         loss = sums.square / n - 2 * beta @ cross + beta @ gram @ beta
-        used = 1.3 * float(np.sum(inverse * gram))  # a little dearer than plain: fewer wiggles
+        used = 1.3 * float(np.sum(inverse * gram))  # a little stricter than plain: fewer wiggles
         if used < 0.9 * n:
             score = max(loss, 1e-15) / (1.0 - used / n) ** 2
             if score < best:

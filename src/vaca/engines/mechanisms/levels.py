@@ -25,7 +25,7 @@ from vaca.engines.trees import Trees
 
 __all__ = ["Levels", "LevelsRecipe", "fit_levels"]
 
-#: Prior precision of every coefficient of a standardised term: levels that a line separates.
+#: Prior precision of every coefficient of a standardised term, for levels that a line separates.
 PRIOR = 0.02
 #: The same if coefficients are shrunk, and the prior sd of what a level of a cause, or a product
 #: that few rows carry, then adds to log-odds.
@@ -34,7 +34,7 @@ SHRUNK, JUMP = 0.1, 3.0
 FEW = 4.0
 #: Prior precisions of bends that are tried.
 STRENGTHS = (0.03, 1.0, 30.0)
-#: Log-probabilities are not punished below this: a level that was never seen with such parents.
+#: Scores count log-probabilities as at least this: a level may be new with such parents.
 FLOOR = -12.0
 #: The same as a probability, for levels that thresholds leave no room.
 LEAST = 1e-9

@@ -17,7 +17,7 @@ from vaca.engines.trees import Trees
 
 __all__ = ["Linear", "add_trees", "crossfit", "fit_location", "fit_spread"]
 
-#: Of the mean size of residuals: a scale that is fitted as it is gets no smaller than this.
+#: A scale that is fitted directly gets no smaller than this share of the mean residual.
 PLAIN_LEAST = 1e-3
 #: With at least this many rows, trees are scored on one fold.
 FEW_FOR_TREES = 2000
@@ -114,7 +114,7 @@ def fit_spread(
     groups: Any,
     old: Linear | None,
 ) -> tuple[Linear, Array]:
-    r"""The log-scale: minimises :math:`\sum s + |r| e^{-s}`, which far residuals do not rule."""
+    r"""The log-scale: minimises :math:`\sum s + |r| e^{-s}`, which outliers do not dominate."""
     if old is not None:
         design, strength = old.design, old.strength
     else:
@@ -185,7 +185,7 @@ def near(e: Array) -> Array:
 
 
 def width(e: Array, w: Array, folds: Array) -> float:
-    """How smooth the curve of noise is: the smoothest that held-out residuals do not refuse."""
+    """How smooth the curve of noise is: the smoothest that held-out residuals do not contradict."""
     scores = []
     for width in WIDTHS:
         density = np.empty(len(e))

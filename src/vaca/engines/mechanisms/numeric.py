@@ -45,7 +45,7 @@ __all__ = ["Numeric", "fit_numeric"]
 EXACT = 1e-6
 #: Log-scales are kept within this of the ones seen in training.
 SCALE_MARGIN = 0.5
-#: On a logarithmic scale the location goes so far beyond the data, in ranges of its values there.
+#: How far a location on a logarithmic scale may leave the data, in ranges of its values there.
 REACH = 0.5
 #: Drawn values may spread this many times as far as the observed ones.
 EXPLODES = 1.3
@@ -107,15 +107,15 @@ class Numeric:
 
     @property
     def adds(self) -> bool:
-        """Whether what the parents leave of a value can be added to what other parents give."""
+        """Whether the residual of a value can be added to what other parents give."""
         return self.recipe.additive and self.flow is None
 
     def left(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """What the parents leave (n,) of values: without the way through the curve of noise."""
+        """The residuals (n,) of values, without the way through the curve of noise."""
         return self.scale.forward(y) - self._mean(x)
 
     def with_left(self, x: np.ndarray, left: np.ndarray) -> np.ndarray:
-        """Values (n,) from inputs and what other parents left: the inverse of `left`."""
+        """Values (n,) from inputs and residuals under other parents: the inverse of `left`."""
         return self.scale.back(self._mean(x) + left)
 
     def draw(self, n: int, rng: np.random.Generator) -> np.ndarray:

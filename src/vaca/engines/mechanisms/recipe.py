@@ -1,4 +1,4 @@
-"""What a mechanism of a number is made of: everything about it but its numbers."""
+"""What a mechanism of a number is made of: everything except its fitted numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["SPREADS", "Recipe"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """What is to be fitted: everything about a mechanism but its numbers.
+    """What is to be fitted: everything about a mechanism except its numbers.
 
     Attributes
     ----------

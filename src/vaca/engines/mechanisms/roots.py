@@ -65,7 +65,7 @@ class Root:
         return np.where(low == high, low, low + (high - low) * share)
 
     def noise(self, x: np.ndarray, y: np.ndarray, rng: np.random.Generator | None) -> np.ndarray:
-        """Noise (n,) of values; of one that repeats anywhere within its share."""
+        """Noise (n,) of values; of one that repeats, anywhere within its share."""
         first = np.searchsorted(self.v, y, side="left")
         last = np.searchsorted(self.v, y, side="right") - 1
         known = last >= first
@@ -77,7 +77,7 @@ class Root:
         return ndtri(np.clip(low + (high - low) * share, 1e-12, 1 - 1e-12))
 
     def log_density(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-        """Log-density (n,) of values, smoothed; of ones that repeat their share."""
+        """Log-density (n,) of values, smoothed; the log-share of one that repeats."""
         first = np.searchsorted(self.v, y, side="left")
         last = np.searchsorted(self.v, y, side="right") - 1
         share = np.where(last > first, self.p[np.clip(last, 0, None)], 0.0)
@@ -128,7 +128,7 @@ class Together:
         return np.asarray(y, float)
 
     def log_levels(self, x: np.ndarray) -> np.ndarray:
-        """Nothing is said of a single column's levels."""
+        """Not defined for a single column of a block."""
         return np.zeros((len(x), self.levels))
 
     def log_density(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:

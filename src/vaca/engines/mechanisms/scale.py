@@ -8,7 +8,7 @@ import numpy as np
 
 __all__ = ["PLAIN", "Scale"]
 
-#: Kinds of `Scale` on which a column is as it is, but for what is next to a wall.
+#: Kinds of `Scale` that leave a column as it is, except next to a wall.
 PLAIN = (0, 4)
 #: How near to a wall a column is folded: this share of the rows, or of the standard deviation.
 FOLDED, FOLD = 0.05, 0.25

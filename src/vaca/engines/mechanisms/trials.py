@@ -1,4 +1,4 @@
-"""Candidates for a column's mechanism: what they predict from, how they score, which is taken."""
+"""Candidates for a column's mechanism: their inputs, how they score, which is chosen."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ POWERS = ((2, None), (2, 0), (3, None), (3, 0))
 ROWS_FOR_CURVES = 40
 #: Fewer rows than this make no steps.
 ROWS_FOR_STEPS = 100
-#: Standard errors by which steps must beat all without them: to few rows a bend looks like a step,
-#: and places of steps are found with the help of the rows that then score them.
+#: Standard errors by which steps must beat everything without them: in few rows a bend looks like a
+#: step, and the rows that score steps have also helped to place them.
 STEPS_LEAD = 4.0
 #: Fewer rows than this grow no trees.
 ROWS_FOR_TREES = 200
@@ -77,7 +77,7 @@ def make_folds(n: int, seed: Sequence[int]) -> np.ndarray:
 def choose(trials: list[Trial], w: np.ndarray, allowed: list[Trial] | None = None) -> Trial:
     """The simplest trial within a standard error (or a hair: 2 / n) of the best one.
 
-    Of `allowed` ones, if only some may be taken; the others get their scores too.
+    Only `allowed` ones can be chosen, if given; the others get scores too.
     """
     for trial in trials:
         trial.score = score(trial, trials[0], w)
@@ -133,7 +133,8 @@ def possible_designs(
 ) -> list[tuple[int, int | None]]:
     """Designs that the families allow and the rows can carry.
 
-    ``wide``: also powers, curves of many inputs, and products of those pairs that tell something.
+    ``wide``: also powers, curves of many inputs, and products of those pairs that explain
+    something.
     """
     n, result = len(given.y), []
     several = len(set(given.groups)) > 1

@@ -11,8 +11,8 @@ categorical            :math:`\arg\max_k \log p_k + g_k`                  Gumbel
 The thresholds :math:`t_k`, the distribution function F (a mixture of logistics, cut at whole
 numbers) and the probabilities come from a network. Given an observed value the noise has a
 posterior that can be drawn from exactly; with the middle of it in place of a draw, the answer is a
-point. Binary, ordinal and count columns are so monotone in one noise, and categories use the
-Gumbel-max trick, whose counterfactuals never move to a level that became no likelier in relation
+point. Binary, ordinal and count columns are thus monotone in one noise, and categories use the
+Gumbel-max trick, whose counterfactuals never move to a level that did not become likelier relative
 to the observed one.
 """
 
@@ -26,10 +26,12 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from vaca.engines.gumbel import level_of, noise_given
+
 #: Logistic components of a count.
 COMPONENTS = 4
 _TINY = 1e-12
-_FLOOR = -500.0  # the smallest log-probability of a level; exp(500) is still a number
+_FLOOR = -500.0  # the smallest log-probability of a level, so that differences stay finite
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ class DiscreteLikelihood(nn.Module):
         self.columns = tuple(columns)
         self.parameters_needed = max((c.parameters for c in columns), default=0)
         self.levels = max((c.levels for c in columns if c.kind == "categorical"), default=0)
-        #: Columns that are categories; noise per level is kept for these alone.
+        #: Columns that are categories; only these keep noise per level.
         self.categories = [i for i, c in enumerate(columns) if c.kind == "categorical"]
         self._groups: dict[tuple[int, ...], dict[str, list[int]]] = {}
 
@@ -147,7 +149,7 @@ class DiscreteLikelihood(nn.Module):
                 value = (logistic[at].unsqueeze(-1) > t).sum(-1).to(out.dtype)
             elif family == "categorical":
                 noise = gumbel[[self.categories.index(c) for c in columns]]
-                value = (self._logits(p, columns) + noise).argmax(-1).to(out.dtype)
+                value = level_of(self._logits(p, columns), noise).to(out.dtype)
             else:
                 value = self._count_quantile(p, logistic[at], columns) + shift[at]
                 value = value.clamp(min=0.0)
@@ -330,7 +332,7 @@ def truncated_logistic(low: Tensor, high: Tensor, uniform: Tensor) -> Tensor:
 
 
 def posterior_gumbel(log_p: Tensor, x: Tensor, uniform: Tensor) -> Tensor:
-    r"""Gumbel noise given that :math:`\arg\max_k \log p_k + g_k = x` (top-down sampling).
+    r"""Gumbel noise given that :math:`\arg\max_k \log p_k + g_k = x`, by inversion at ``uniform``.
 
     Parameters
     ----------
@@ -344,11 +346,8 @@ def posterior_gumbel(log_p: Tensor, x: Tensor, uniform: Tensor) -> Tensor:
     >>> int((log_p + noise).argmax())
     2
     """
-    v = uniform.clamp(_TINY, 1.0 - _TINY)
     at = x.long().unsqueeze(-1)
-    bounded = log_p.clamp(min=_FLOOR)
-    # The largest of all is Gumbel(0); the others are Gumbels cut off there.
-    log_largest = -torch.log(v.gather(-1, at))
-    others = -torch.log(log_largest - torch.log(v) * torch.exp(-bounded))
-    perturbed = others.scatter(-1, at, -torch.log(log_largest))
-    return perturbed - bounded
+    rest = -torch.log(uniform.clamp(_TINY, 1.0 - _TINY))
+    top = -torch.log(rest.gather(-1, at))
+    chosen = torch.zeros_like(log_p, dtype=torch.bool).scatter(-1, at, True)
+    return noise_given(log_p.clamp(min=_FLOOR), chosen, top, rest, xp=torch)

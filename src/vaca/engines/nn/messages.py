@@ -1,4 +1,4 @@
-"""Rounds of messages that carry values: what a column says, and what its children make of it."""
+"""Rounds of messages that carry values: what a column sends, and what its children make of it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MANY = 24
 
 
 class Embedding(nn.Module):
-    """What each column says to its children: features of its value, shape (columns, rows, size)."""
+    """What a column sends to its children: features of its value, shape (columns, rows, size)."""
 
     mean: Tensor
     scale: Tensor

@@ -1,14 +1,13 @@
 """The explorer's server: one page, a few questions, for a browser on this machine.
 
 It answers only under an address that holds a secret token, only to requests that name this host,
-and serves no file but its own three. A request that is wrong in any way gets a short refusal.
+and serves no files but its own. A request that is wrong in any way gets a short refusal.
 """
 
 from __future__ import annotations
 
 import json
 import secrets
-from importlib.resources import files
 from typing import Any
 
 from starlette.applications import Starlette
@@ -21,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vaca.errors import VacaError
 from vaca.show.explore.session import Session
+from vaca.show.pages import render, template
 
 #: The longest question: settings of a table with thousands of columns stay far below it.
 MOST_BYTES = 1_000_000
@@ -59,13 +59,13 @@ def make_app(session: Session, token: str, hosts: set[str]) -> ASGIApp:
     token : str
         The first part of every path that is answered.
     hosts : set of str
-        The Host headers that are answered, with their port. A page of another site that a browser
-        was led to ask from (DNS rebinding) has another.
+        The Host headers that are answered, with their port. A page of another site that tricks a
+        browser into asking (DNS rebinding) has another.
     """
 
     async def page(request: Request) -> Response:
         name, kind = _FILES[request.path_params.get("name", "")]
-        text = (files("vaca.show") / "templates" / name).read_text(encoding="utf-8")
+        text = render(name) if name.endswith(".html") else template(name)
         return Response(text, media_type=f"{kind}; charset=utf-8")
 
     async def ask(request: Request) -> Response:
@@ -165,7 +165,7 @@ class _Guard:
             await self.app(inner, receive, with_headers)
 
     def _inside(self, scope: Scope) -> Scope | None:
-        """The same request without the token in front of its path; None if it has no right."""
+        """The same request without the token in front of its path; None if it is not allowed."""
         headers = [(k.lower(), v.decode("latin-1")) for k, v in scope["headers"]]
         host = [v for k, v in headers if k == b"host"]
         origin = [v for k, v in headers if k == b"origin"]

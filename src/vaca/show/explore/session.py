@@ -65,7 +65,7 @@ class Session:
             frame = frame.iloc[kept]
         self.data = frame.reset_index(drop=True)
         self.positions = kept if self.all_rows > ROWS else np.arange(len(frame))
-        model.schema_.encode(self.data)  # a table that does not fit is an error now, not later
+        model.schema_.encode(self.data)  # a table that does not fit must fail now
         self._job: dict[str, Any] = {"state": "idle"}
         self._lock = threading.Lock()
 
@@ -140,7 +140,7 @@ class Session:
         return self._drawn(self._read(asked))
 
     def check(self, asked: Mapping[str, Any]) -> dict[str, Any]:
-        """What the data say of these arrows."""
+        """What the data say about these arrows."""
         from vaca.trust.check import check_graph
 
         rows = self.model.schema_.encode(self.data)

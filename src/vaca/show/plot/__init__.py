@@ -2,8 +2,8 @@
 
 Each picture of one panel takes an `ax` and gives an Axes; each of several panels gives a Figure.
 Nothing here touches pyplot's state, so pictures can be made on a server and in threads. Series
-differ by line style, marker or hatch as well as by colour, and the colours are told apart by people
-with any form of colour-blindness, so that the pictures also read in black and white.
+differ by line style, marker or hatch as well as by colour, and people with any form of
+colour-blindness can tell the colours apart, so that the pictures also read in black and white.
 """
 
 from vaca.show.plot.audit import plot_frontier, plot_gaps, plot_sizes, plot_waterfall

@@ -131,7 +131,7 @@ def plain(values: pd.Series) -> pd.Series:
 
 
 def grid_of(series: Iterable[pd.Series], limits: tuple[float, float] | None = None) -> np.ndarray:
-    """Points on the axis of a density: the range of the data, and what most of the rest adds.
+    """Points on the axis of a density: the range of the data, widened for most of the other rows.
 
     The range is `limits` or else the first table's. A few rows of another table beyond it do not
     stretch the axis, and where the data have nothing below zero nothing is drawn there.
@@ -149,7 +149,7 @@ def grid_of(series: Iterable[pd.Series], limits: tuple[float, float] | None = No
 
 
 def without_tails(numbers: np.ndarray) -> tuple[float, float]:
-    """The range that all but one value in 200 at either end keep to; from the least, if positive.
+    """The range without 1 in 200 values at each end; from the smallest if none is negative.
 
     >>> without_tails(np.array([1.0, *[2.0, 3.0] * 500, 1e6]))
     (1.0, 3.0)
@@ -159,7 +159,7 @@ def without_tails(numbers: np.ndarray) -> tuple[float, float]:
 
 
 def density(numbers: np.ndarray, grid: np.ndarray) -> np.ndarray | None:
-    """A kernel estimate of the density on a grid; None if all values are one."""
+    """A kernel estimate of the density on a grid; None if all values are the same."""
     from scipy.stats import gaussian_kde
 
     if np.ptp(numbers) <= 1e-9 * max(1.0, float(np.abs(numbers).max())):

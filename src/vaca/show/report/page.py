@@ -194,7 +194,7 @@ def _populations(tables: list[pd.DataFrame], frame: pd.DataFrame, asked: Answere
 
 
 def _moves(name: str, asked: Answered) -> str:
-    """The number of the effect again: a column has one."""
+    """The effect on the column in words: the same number as everywhere else."""
     for effect in asked.effects:
         if effect.outcome == name:
             way = "rises" if effect.value > 0 else "falls"
@@ -235,7 +235,7 @@ def _start(model: CausalModel, data: dict[str, Any], asked: Answered) -> dict[st
 
 
 def _split(sentence: str) -> tuple[str, str]:
-    """The answer and, in brackets after it, how sure it is."""
+    """The answer and, in brackets after it, how certain it is."""
     says, bracket, sure = sentence.rpartition(" (")
     return says + ".", bracket.strip() + sure.rstrip(".")
 

@@ -133,7 +133,7 @@ def default_effects(
 
 
 def strongest(effects: Sequence[Effect]) -> Question | None:
-    """A question for a page that was asked none: the cause that matters most for the outcome."""
+    """The question of a page without one: the cause that matters most for the outcome."""
     if not effects:
         return None
     top = max(effects, key=lambda e: abs(e.value))

@@ -316,7 +316,7 @@
     says("Testing what the graph claims …");
     try {
       const found = await ask("check", { edges });
-      says("The data say of this graph: " + found.verdict + ".");
+      says("What the data say about this graph: " + found.verdict + ".");
       const lines = found.parts.map((one) => one.part + " (" + one.verdict + "): " + one.words);
       const items = [...lines, ...found.arrows].map((words) => make("li", "", words));
       at("check-says").replaceChildren(...items);
