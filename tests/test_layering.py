@@ -123,6 +123,12 @@ def test_files_that_the_design_page_names_are_there():
     assert [name for name in named if not any((place / name).exists() for place in places)] == []
 
 
+def test_rows_of_the_design_page_are_whole():
+    text = (PACKAGE.parents[1] / "docs" / "design.md").read_text(encoding="utf-8")
+    broken = [line for line in text.splitlines() if line.startswith("| ") and line[-1] != "|"]
+    assert not broken, f"a row of a table is one line: {broken}"
+
+
 def test_every_file_is_on_the_design_page():
     """A newcomer finds each file in the index, in the section of its room."""
     text = (PACKAGE.parents[1] / "docs" / "design.md").read_text(encoding="utf-8")

@@ -13,14 +13,13 @@ import numpy as np
 import pandas as pd
 
 from vaca.reproduction.comparison import TITLES, label
+from vaca.show.plot import ENGINE_COLOURS
 from vaca.show.words import number
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["Picture", "bar_words", "bars", "box", "box_words", "lines", "trend_words"]
-
-COLOURS = ("#0b6e99", "#d1495b", "#3a7d44", "#edae49", "#6c4f9e", "#5a6577", "#00798c", "#a23b72")
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,7 @@ def lines(
     hues = list(dict.fromkeys(frame[hue]))
     for axis, (scm, metric) in zip(axes, panels, strict=True):
         part = frame[(frame["metric"] == metric) & ((frame["scm"] == scm) | (scm == ""))]
-        for colour, name in zip(COLOURS, hues, strict=False):
+        for colour, name in zip(ENGINE_COLOURS, hues, strict=False):
             mine = part[part[hue] == name].groupby(x)["value"]
             mean, sd = mine.mean(), mine.std().fillna(0.0)
             at = mean.index.to_numpy(dtype=float)
@@ -172,7 +171,7 @@ def bars(
     for axis, (scm, metric) in zip(axes, panels, strict=True):
         part = frame[(frame["metric"] == metric) & (frame["scm"] == scm)]
         shown = [name for name in order if (part[group] == name).any()]
-        for i, (colour, model) in enumerate(zip(COLOURS, models, strict=False)):
+        for i, (colour, model) in enumerate(zip(ENGINE_COLOURS, models, strict=False)):
             mine = part[part["model"] == model].groupby(group)["value"]
             mean, sd = mine.mean().reindex(shown), mine.std().fillna(0.0).reindex(shown)
             at = np.arange(len(shown)) + (i - (len(models) - 1) / 2) * width
@@ -194,7 +193,7 @@ def box(values: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: str) -> 
     for axis, (graph, models) in zip(axes, values.items(), strict=False):
         names = list(models)
         boxes = axis.boxplot([models[name] for name in names], widths=0.6, patch_artist=True)
-        for patch, colour in zip(boxes["boxes"], COLOURS, strict=False):
+        for patch, colour in zip(boxes["boxes"], ENGINE_COLOURS, strict=False):
             patch.set_facecolor(colour + "55")
             patch.set_edgecolor(colour)
         axis.set_xticks(

@@ -9,7 +9,7 @@ import numpy as np
 
 from vaca.reproduction.comparison import TITLES, Comparison, label
 from vaca.reproduction.figures import Picture
-from vaca.show.plot import COLOURS
+from vaca.show.plot import ENGINE_COLOURS
 
 __all__ = ["chart", "glance", "growth"]
 
@@ -60,7 +60,7 @@ def chart(cells: Sequence[Comparison], metric: str) -> Picture | None:
                         [max(c.mean, LEAST)],
                         [i + 0.24 * ((k + 0.5) / len(models) - 0.5) * 2],
                         MARKS[k % 7],
-                        color=(*COLOURS[1:], "#56b4e9", "#f0e442")[k % 7],
+                        color=ENGINE_COLOURS[k % 7],
                         ms=6,
                         mec="black",
                         mew=0.5,
@@ -108,7 +108,7 @@ def growth(points: Mapping[str, Sequence[Mapping[str, Any]]]) -> Picture | None:
     cost, speed = figure.subplots(1, 2)
     for k, (name, found) in enumerate(lines.items()):
         sizes = [p["nodes"] for p in found]
-        style = {"color": COLOURS[1 + k], "marker": MARKS[k], "label": GROWING[name]}
+        style = {"color": ENGINE_COLOURS[k], "marker": MARKS[k], "label": GROWING[name]}
         cost.plot(sizes, [p["seconds"] for p in found], **style)
         speed.plot(sizes, [p["queries"] for p in found], **style)
         if "limit" in found[0]:

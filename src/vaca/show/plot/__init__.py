@@ -10,7 +10,7 @@ from vaca.show.plot.audit import plot_frontier, plot_gaps, plot_sizes, plot_wate
 from vaca.show.plot.effects import effect_label, plot_effects, plot_history
 from vaca.show.plot.graph import plot_graph
 from vaca.show.plot.pairs import plot_pairs
-from vaca.show.plot.parts import COLOURS, save_picture, with_levels
+from vaca.show.plot.parts import COLOURS, ENGINE_COLOURS, save_picture, with_levels
 from vaca.show.plot.person import plot_person
 from vaca.show.plot.population import plot_densities, plot_population
 
@@ -30,4 +30,5 @@ __all__ = [
     "with_levels",
     "effect_label",
     "COLOURS",
+    "ENGINE_COLOURS",
 ]
