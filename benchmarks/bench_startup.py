@@ -17,6 +17,9 @@ CASES = {
     "vaca --help": f"import sys; sys.argv[1:] = ['--help']; {RUN}",
     "vaca sample --help": f"import sys; sys.argv[1:] = ['sample', '--help']; {RUN}",
     "import vaca": "import vaca",
+    "the first use of Composite": "import vaca; vaca.Composite",
+    "import torch": "import torch",
+    "the first use of CausalFlow": "import vaca; vaca.CausalFlow",
 }
 
 
@@ -45,7 +48,10 @@ def main() -> None:
         }
         for name in programs
     ]
-    note = f"Median of {REPEATS} fresh processes each, taken in turns."
+    note = (
+        f"Median of {REPEATS} fresh processes each, taken in turns. Networks need torch, whose own "
+        "import is most of what the first of them costs; the default engine does without."
+    )
     finish(record("startup", "Start-up of the command line", rows, note))
 
 

@@ -26,7 +26,7 @@ from vaca.table.schema import Schema, as_frame
 
 #: Colours that stay apart under all forms of colour-blindness (Okabe and Ito); darkest first.
 COLOURS = ("#1a1a1a", "#d55e00", "#0072b2", "#009e73", "#cc79a7", "#e69f00")
-#: For charts with a line or mark for each engine, in which black is the truth or what was published.
+#: For charts with a colour for each engine, in which black is the truth or what was published.
 ENGINE_COLOURS = (*COLOURS[1:], "#56b4e9", "#8a6d00")
 LINES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (1, 3)))
 HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "----")
