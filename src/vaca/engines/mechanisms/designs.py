@@ -2,7 +2,8 @@ r"""Functions of the parents that are linear in a design matrix: lines, curves, 
 
 Curves are natural cubic splines: smooth between the data, straight beyond them. Their bends, and
 what the bends of two inputs make together, are penalised by their curvature; lines, steps between
-levels and plain products of two inputs are not, so nothing that a few rows support is shrunk.
+levels and plain products of two inputs are not, so nothing that a few rows support is shrunk
+(odds of levels have a prior of their own, see `levels`).
 """
 
 from __future__ import annotations
