@@ -208,11 +208,8 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
             rows = values[index]
             noise = torch.randn(rows.shape, generator=generator).to(self.device)
-            each = flows.log_prob(rows + jitter * noise, rows).sum(1)
-            total = -(each if weights is None else weights[index] * each).mean()
-            for stack, penalty in zip(flows.stacks, penalties, strict=True):
-                total = total + penalty * stack.size()  # type: ignore[operator]
-            return total
+            own = None if weights is None else weights[index]
+            return flows.loss(rows + jitter * noise, rows, own, penalties)
 
         per_epoch = math.ceil(len(values) / self.batch_size)
         config = TrainConfig(

@@ -8,6 +8,7 @@ import torch
 from vaca.engines.nn import asking
 from vaca.engines.nn.asking import Asked
 from vaca.engines.nn.flow_network import Head, Mechanisms
+from vaca.engines.nn.learning import log_prob
 
 HEADS = [
     Head("continuous"),
@@ -82,7 +83,7 @@ def test_a_column_does_not_change_in_its_last_bit_with_its_neighbours(stack, row
 def test_levels_are_those_of_the_likelihood(stack, rows, near):
     part = Asked(stack, [1, 4])
     first, second = part.log_levels(rows.T[part.parents])
-    whole = stack.log_prob(rows)
+    whole = log_prob(stack, rows, stack.features(rows))
     for j, table in ((1, first), (4, second)):
         own = table.gather(1, rows[:, [j]].long())[:, 0]
         torch.testing.assert_close(own, whole[:, j], **near)

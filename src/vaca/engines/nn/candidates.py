@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from vaca.engines.nn.asking import COLUMNS_AT_ONCE, FEW_ROWS, Asked
 from vaca.engines.nn.flow_network import Head, Mechanisms
+from vaca.engines.nn.learning import learn, log_prob, turned
 
 __all__ = ["Candidates", "Chosen"]
 
@@ -48,9 +49,24 @@ class Chosen(nn.Module):
     def log_prob(self, values: Tensor, seen: Tensor | None = None) -> Tensor:
         """Log-likelihood (n, d) of each column given its parents in ``seen`` (or ``values``)."""
         features = self.stacks[0].features(values if seen is None else seen)  # type: ignore[operator]
-        tables = [stack.log_prob(values, features) for stack in self.stacks]  # type: ignore[operator]
+        tables = [log_prob(stack, values, features) for stack in self.stacks]  # type: ignore[arg-type]
         every = torch.stack(tables)
         return every[self.choice, :, torch.arange(len(self.choice))].T
+
+    def loss(
+        self,
+        values: Tensor,
+        seen: Tensor,
+        weights: Tensor | None,
+        penalties: Sequence[float],
+    ) -> Tensor:
+        """Penalised mean negative log-likelihood given the parents in ``seen``."""
+        own, features = turned(values, self.stacks[0].features(seen))  # type: ignore[operator]
+        total, choice = values.new_zeros(()), self.choice.tolist()
+        for k, (stack, penalty) in enumerate(zip(self.stacks, penalties, strict=True)):
+            columns = [j for j, taken in enumerate(choice) if taken == k]
+            total += learn(stack, own, features, weights, penalty, columns)  # type: ignore[arg-type]
+        return total
 
     def asked(self, columns: Sequence[int], rows: int) -> list[Asked]:
         """The mechanisms of these columns, by their stacks; for many rows a few columns each."""
@@ -97,18 +113,17 @@ class Candidates(nn.Module):
         return self.live[0].features(values)  # type: ignore[operator]
 
     def loss(self, values: Tensor, features: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Penalised mean negative log-likelihood, summed over stacks."""
+        """Penalised mean negative log-likelihood, summed over stacks; its gradients are left."""
+        own, seen = turned(values, features)
         total = values.new_zeros(())
         for stack, penalty in zip(self.live, self.penalties, strict=True):
-            each = stack.log_prob(values, features).sum(1)  # type: ignore[operator]
-            total = total - (each.mean() if weights is None else (weights * each).mean())
-            total = total + penalty * stack.size()  # type: ignore[operator]
+            total += learn(stack, own, seen, weights, penalty)  # type: ignore[arg-type]
         return total
 
     def keep(self, values: Tensor, features: Tensor, weights: Tensor | None = None) -> float:
         """Validate; keep the mechanisms that improved; the sum of the best scores so far."""
         for k, (stack, best) in enumerate(zip(self.live, self.best.stacks, strict=True)):
-            each = -stack.log_prob(values, features).double()  # type: ignore[operator]
+            each = -log_prob(stack, values, features).double()  # type: ignore[arg-type]
             each = each if weights is None else weights[:, None] * each
             nll = each.mean(0).to(self.score.dtype)
             better = (nll < self.score[k]).nonzero().flatten().tolist()
@@ -123,7 +138,8 @@ class Candidates(nn.Module):
         A later stack has to gain more than ``margin`` standard errors of the paired difference on
         the given held-out rows.
         """
-        losses = [-stack.log_prob(values).double() for stack in self.best.stacks]  # type: ignore[operator]
+        features = self.features(values)
+        losses = [-log_prob(stack, values, features).double() for stack in self.best.stacks]  # type: ignore[arg-type]
         for j in range(len(self.best.choice)):
             for k in range(1, len(losses)):
                 gain = losses[int(self.best.choice[j])][:, j] - losses[k][:, j]

@@ -150,6 +150,7 @@ class Mechanisms(nn.Module):
         self.spline_b = nn.Parameter(torch.zeros(len(self.numeric), 1, sizes))
         # Linear in the parents: costs no penalty, so that it is what is left where data are few.
         self.skip = nn.Parameter(torch.zeros(d, most, 1), requires_grad=affine)
+        self.ready: dict[tuple, list] = {}  # portions of columns; see `vaca.engines.nn.learning`
         self.level_w = nn.ParameterDict()
         self.level_b = nn.ParameterDict()
         for j, head in enumerate(self.heads[:d]):
@@ -189,7 +190,7 @@ class Mechanisms(nn.Module):
 
     def _spline(
         self, h: Tensor, skip: Tensor, columns: list[int]
-    ) -> tuple[Tensor, Tensor, SplineMaps]:
+    ) -> tuple[Tensor, Tensor, MonotonicRQSTransform]:
         """Shift, log-scale (both (k, n)) and spline of numeric columns."""
         w, b, fixed = self._last(columns)
         return self._shape(torch.baddbmm(b, h, w), skip, fixed)
@@ -203,7 +204,9 @@ class Mechanisms(nn.Module):
         moved = w.shape[-1]
         return w, b[..., :moved], b[..., moved:]
 
-    def _shape(self, out: Tensor, skip: Tensor, fixed: Tensor) -> tuple[Tensor, Tensor, SplineMaps]:
+    def _shape(
+        self, out: Tensor, skip: Tensor, fixed: Tensor
+    ) -> tuple[Tensor, Tensor, MonotonicRQSTransform]:
         """Shift, log-scale and spline from what the last layer gives (k, n, moved)."""
         k = self.bins
         if self.fixed_shape:
@@ -211,7 +214,7 @@ class Mechanisms(nn.Module):
             widths, heights, slopes = fixed.split([k, k, k - 1], dim=-1)
             return self._assemble(shift + skip, scale, widths, heights, slopes)
         if not self.affine:
-            spline = SplineMaps(*out.split([k, k, k - 1], dim=-1), bound=self.bound)
+            spline = self._splines(*out.split([k, k, k - 1], dim=-1))
             zero = out.new_zeros(())
             return zero.expand(out.shape[:2]), zero.expand(out.shape[:2]), spline
         shift, scale, widths, heights, slopes = out.split([1, 1, k, k, k - 1], dim=-1)
@@ -219,17 +222,18 @@ class Mechanisms(nn.Module):
 
     def _assemble(
         self, shift: Tensor, scale: Tensor, widths: Tensor, heights: Tensor, slopes: Tensor
-    ) -> tuple[Tensor, Tensor, SplineMaps]:
+    ) -> tuple[Tensor, Tensor, MonotonicRQSTransform]:
         # Bounded so that a column that is a function of its parents cannot run away to exp(inf).
         scale = 8.0 * torch.tanh(scale.squeeze(-1) / 8.0)
-        spline = SplineMaps(widths, heights, slopes, bound=self.bound)
+        spline = self._splines(widths, heights, slopes)
         return shift.squeeze(-1), scale, spline
 
-    def size(self) -> Tensor:
-        """Sum of the squared weights that make mechanisms other than linear: for a penalty."""
-        weights = [self.w0, *self.ws, self.spline_w]
-        weights += list(self.level_w.values())
-        return torch.stack([w.square().sum() for w in weights]).sum()
+    def _splines(self, widths: Tensor, heights: Tensor, slopes: Tensor) -> MonotonicRQSTransform:
+        return MonotonicRQSTransform(widths, heights, slopes, bound=self.bound, slope=1e-3)
+
+    def bent(self) -> list[nn.Parameter]:
+        """The weights that make mechanisms other than linear: those on which a penalty is."""
+        return [self.w0, *self.ws, self.spline_w, *self.level_w.values()]
 
     def _pick_inputs(self, dense: Tensor) -> Tensor:
         """Of weights on all features (d, features, k) those on each column's own inputs."""
@@ -258,43 +262,6 @@ class Mechanisms(nn.Module):
                     at = numeric if name.startswith("spline") else every
                     own[at] = theirs[name][at]
 
-    # ------------------------------------------------------------------ likelihood
-
-    def log_prob(self, values: Tensor, features: Tensor | None = None) -> Tensor:
-        """Log-density or log-probability of each column given its parents, (n, count)."""
-        if features is None:
-            features = self.features(values)
-        every = list(range(self.count))
-        h, skip = self._trunk(features, every)
-        result: list[Tensor] = [values.new_zeros(0)] * len(every)
-        if self.numeric:
-            at = slice(self.count) if len(self.numeric) == len(every) else self.numeric
-            mu, s, spline = self._spline(h[at], skip[at], self.numeric)
-            x = values.T[at]
-            u, slope = spline.every.call_and_ladj((x - mu) * torch.exp(-s))
-            density = -0.5 * u.square() - 0.5 * math.log(2 * math.pi) + slope - s
-            # Taken apart at once: the gradient of one row of many would be as large as all.
-            for k, (j, own) in enumerate(zip(self.numeric, density.unbind(0), strict=True)):
-                head = self.heads[j]
-                result[j] = own
-                if head.kind == "count":
-                    low, high = self._cell(x[k], head, k, mu, s, spline)
-                    result[j] = _log_between(low, high)
-        for j, own in enumerate(h.unbind(0)):
-            if not self.heads[j].numeric:
-                logits = F.log_softmax(own @ self.level_w[str(j)] + self.level_b[str(j)], -1)
-                result[j] = logits.gather(1, values[:, j].long().unsqueeze(1)).squeeze(1)
-        return torch.stack(result, 1)
-
-    def _cell(
-        self, x: Tensor, head: Head, k: int, mu: Tensor, s: Tensor, spline: SplineMaps
-    ) -> tuple[Tensor, Tensor]:
-        """Noise at the lower and upper end of a count's cell; -inf below a count of zero."""
-        own = spline.of(k)
-        low = own((x - 0.5 * head.step - mu[k]) * torch.exp(-s[k]))
-        high = own((x + 0.5 * head.step - mu[k]) * torch.exp(-s[k]))
-        return torch.where(x <= head.floor + 0.25 * head.step, -math.inf, low), high
-
     # ------------------------------------------------------------------ noise <-> value
 
     def numeric_noise(self, values: Tensor, columns: list[int]) -> tuple[Tensor, Tensor]:
@@ -302,41 +269,38 @@ class Mechanisms(nn.Module):
         h, skip = self._trunk(self.features(values), columns)
         mu, s, spline = self._spline(h, skip, columns)
         x = values.T[columns]
-        u = spline.every((x - mu) * torch.exp(-s))
-        low, high = u.clone(), u.clone()
-        for k, j in enumerate(columns):
-            if self.heads[j].kind == "count":
-                low[k], high[k] = self._cell(x[k], self.heads[j], k, mu, s, spline)
-        return low.T, high.T
+        if any(self.heads[j].kind == "count" for j in columns):
+            low, high = self._cells(x, [self.heads[j] for j in columns], mu, s, spline)
+            return low.T, high.T
+        u = spline((x - mu) * torch.exp(-s))
+        return u.T, u.T
+
+    def _cells(
+        self, x: Tensor, heads: Sequence[Head], mu: Tensor, s: Tensor, spline: MonotonicRQSTransform
+    ) -> tuple[Tensor, Tensor]:
+        """Noise (k, n) at both ends of the cells of counts; -inf below a count of zero."""
+        step, floor = (
+            x.new_tensor([getattr(head, name) for head in heads]).unsqueeze(1)
+            for name in ("step", "floor")
+        )
+        low, high = (spline((x + side * step - mu) * torch.exp(-s)) for side in (-0.5, 0.5))
+        lowest = (step > 0) & (x <= floor + 0.25 * step)
+        return torch.where(lowest, -math.inf, low), high
 
     def push(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Noise and log-slope (n, d) of all columns, which must be continuous."""
         every = list(range(len(self.heads)))
         h, skip = self._trunk(self.features(values), every)
         mu, s, spline = self._spline(h, skip, every)
-        u, slope = spline.every.call_and_ladj((values.T - mu) * torch.exp(-s))
+        u, slope = spline.call_and_ladj((values.T - mu) * torch.exp(-s))
         return u.T, (slope - s).T
 
     def numeric_value(self, noise: Tensor, values: Tensor, columns: list[int]) -> Tensor:
         """Values (n, k) of numeric columns from noise (n, k) and their parents in ``values``."""
         h, skip = self._trunk(self.features(values), columns)
         mu, s, spline = self._spline(h, skip, columns)
-        y = spline.every.inv(noise.T)
+        y = spline.inv(noise.T)
         return (y * torch.exp(s) + mu).T
-
-
-class SplineMaps:
-    """One monotone spline for each column: all of them in one call, or that of a single column."""
-
-    def __init__(self, *shape: Tensor, bound: float) -> None:
-        self.shape, self.bound = shape, bound
-        self.every = MonotonicRQSTransform(*shape, bound=bound, slope=1e-3)
-
-    def of(self, k: int) -> MonotonicRQSTransform:
-        """The spline of column k."""
-        return MonotonicRQSTransform(
-            *(part[k] for part in self.shape), bound=self.bound, slope=1e-3
-        )
 
 
 def _log_between(low: Tensor, high: Tensor) -> Tensor:
