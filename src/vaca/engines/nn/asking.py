@@ -23,8 +23,8 @@ __all__ = ["Asked"]
 #: Rows, and columns, that go through the layers at once, on a processor; a graphics card takes all
 #: rows. Of a few rows, all columns go at once.
 ROWS_AT_ONCE, COLUMNS_AT_ONCE, FEW_ROWS = 512, 16, 64
-#: In which the networks run: answers are within 1e-6 sd of those in double precision, or little more
-#: (loan: 93 % of them, and all within 2.5e-6).
+#: In which the networks run: answers are within 1e-6 sd of those in double precision, or a little
+#: more (on loan 93 % of them, and all within 2.5e-6).
 PRECISION = torch.float32
 
 
