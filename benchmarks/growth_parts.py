@@ -191,7 +191,7 @@ def nodes_of(engine: str) -> Iterator[dict]:
         if engine == "default":
             took, model = cpu(lambda g=graph, f=frame: vaca.Composite(g).fit(f, progress=False))
         else:
-            took, model = step(family, graph, frame, max(3, 300 // nodes))
+            took, model = step(family, graph, frame, max(20, 300 // nodes))
         found = {"engine": engine, "nodes": nodes, "seconds": took}
         if engine == "flow":
             found["limit"] = products(nodes)
