@@ -13,7 +13,7 @@ practice", NeurIPS 2023.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy, deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -25,13 +25,14 @@ from torch import Tensor
 
 from vaca.engines.columnwise import ColumnwiseEngine, normal_between
 from vaca.engines.fit_input import FitInput, weight_tensors
+from vaca.engines.nn.asking import Asked
 from vaca.engines.nn.candidates import Candidates, Chosen
 from vaca.engines.nn.flow_network import Head, Mechanisms
 from vaca.engines.parameters import TrainingParameters
 from vaca.engines.train_config import TrainConfig, fingerprint, patience_in_epochs
 from vaca.engines.training import train
 from vaca.table.columns import row_count
-from vaca.table.schema import Columns
+from vaca.table.schema import Columns, as_frame
 
 __all__ = ["CausalFlow"]
 
@@ -120,26 +121,18 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         self._measure(given.train)
         generator = torch.Generator().manual_seed(self.seed)
         n = len(given.train[self._names[0]])
-        flows = Candidates(self._build, self._penalties(n)).to(self.device)
+        flows = Candidates(self._build, kinds=2).to(self.device)
         values, held_out = (
             self._tensor(rows).to(self.device, torch.float32)
             for rows in (given.train, given.validation)
         )
-        features, held_features = flows.features(values), flows.features(held_out)
+        held_features = flows.features(held_out)
         own, others = weight_tensors(given.weights, self.device)
-        jitter = self._jitter()
-
-        def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
-            rows = values[index]
-            noise = torch.randn(rows.shape, generator=generator).to(self.device)
-            weights = None if own is None else own[index]
-            return flows.loss(rows + jitter * noise, features[index], weights)
-
         per_epoch = math.ceil(n / self.batch_size)
         epochs = max(1, math.ceil(self.steps / per_epoch))
         history = train(
             flows,
-            loss=loss,
+            loss=self._loss(flows, values, own),
             rows=n,
             validate=lambda: flows.keep(held_out, held_features, others),
             config=TrainConfig(
@@ -180,9 +173,21 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         result._flows = flows.double().eval()
         return result
 
-    def _jitter(self) -> Tensor:
+    def _loss(self, flows: Candidates | Chosen, values: Tensor, weights: Tensor | None) -> Any:
+        """The penalised loss of some rows, which leaves its gradients in the flows."""
         continuous = [self.schema_.kind(c) == "continuous" for c in self._names]
-        return self.jitter * torch.tensor(continuous, device=self.device).float()
+        jitter = self.jitter * torch.tensor(continuous, device=self.device).float()
+        # A normal prior on the weights of the networks, per row.
+        penalties = [0.5 * prior / len(values) for prior in (self.smooth_prior, self.free_prior)]
+        features = flows.features(values)
+
+        def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
+            rows = values[index]
+            noise = torch.randn(rows.shape, generator=generator).to(self.device)
+            own = None if weights is None else weights[index]
+            return flows.loss(rows + jitter * noise, features[index], own, penalties)
+
+        return loss
 
     def _polish(
         self,
@@ -202,40 +207,26 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         if steps < 1:
             return
         flows.requires_grad_(True)
-        jitter = self._jitter()
-        penalties = self._penalties(len(values))
-
-        def loss(index: Tensor, t: float, generator: torch.Generator) -> Tensor:
-            rows = values[index]
-            noise = torch.randn(rows.shape, generator=generator).to(self.device)
-            own = None if weights is None else weights[index]
-            return flows.loss(rows + jitter * noise, rows, own, penalties)
-
         per_epoch = math.ceil(len(values) / self.batch_size)
-        config = TrainConfig(
-            epochs=max(1, round(steps / per_epoch)),
-            batch_size=self.batch_size,
-            lr=lr,
-            patience=None,
-            schedule="cosine",
-            grad_clip=10.0,
-            ema=0.98,
-            time_budget=self._seconds(POLISH_SHARE),
-        )
         train(
             flows,
-            loss=loss,
+            loss=self._loss(flows, values, weights),
             rows=len(values),
             validate=None,
-            config=config,
+            config=TrainConfig(
+                epochs=max(1, round(steps / per_epoch)),
+                batch_size=self.batch_size,
+                lr=lr,
+                patience=None,
+                schedule="cosine",
+                grad_clip=10.0,
+                ema=0.98,
+                time_budget=self._seconds(POLISH_SHARE),
+            ),
             generator=generator,
             progress=progress,
             label="CausalFlow, last steps",
         )
-
-    def _penalties(self, n: int) -> list[float]:
-        """A normal prior of these precisions on the weights of the networks, per row."""
-        return [0.5 * precision / n for precision in (self.smooth_prior, self.free_prior)]
 
     def _seconds(self, share: float) -> float | None:
         return None if self.time_budget is None else share * self.time_budget
@@ -304,42 +295,56 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     def _noise_of(
         self, columns: list[str], x: Columns, rng: np.random.Generator | None
     ) -> dict[str, np.ndarray]:
-        n, result = len(x[columns[0]]), {}
-        for part in self._flows.asked(self._places(columns), n):
-            ends = part.noise(self._inputs(part.columns, x, n), self._inputs(part.parents, x, n))
+        result = {}
+        for part, names, parents in self._asked(columns, x, row_count(x)):
+            ends = part.noise(self._inputs(part.columns, x, parents.shape[1]), parents)
             low, high = (values.cpu().numpy() for values in ends)
-            for k, j in enumerate(part.columns):
-                counts = self.schema_.kind(self._names[j]) == "count"
-                result[self._names[j]] = normal_between(low[k], high[k], rng) if counts else low[k]
+            for k, name in enumerate(names):
+                counts = self.schema_.kind(name) == "count"
+                result[name] = normal_between(low[k], high[k], rng) if counts else low[k]
         return {c: result[c] for c in columns}
 
     @torch.no_grad()
     def _value_of(
-        self, columns: list[str], u: dict[str, np.ndarray], x: Columns
+        self, columns: list[str], u: dict[str, np.ndarray], x: Columns, left: bool = False
     ) -> dict[str, np.ndarray]:
-        n, result = len(u[columns[0]]), {}
-        for part in self._flows.asked(self._places(columns), n):
-            noise = torch.from_numpy(np.stack([u[self._names[j]] for j in part.columns]))
-            values = part.value(noise.to(self.device), self._inputs(part.parents, x, n))
-            for k, j in enumerate(part.columns):
-                value = values[k].cpu().numpy() * self._scale[j] + self._mean[j]
-                if self.schema_.kind(self._names[j]) == "count":
-                    value = np.maximum(np.rint(value), 0.0)
-                result[self._names[j]] = value
+        result = {}
+        for part, names, parents in self._asked(columns, x, len(u[columns[0]])):
+            noise = torch.from_numpy(np.stack([u[name] for name in names])).to(self.device)
+            values = (part.with_left if left else part.value)(noise, parents).cpu().numpy()
+            for name, j, value in zip(names, part.columns, values, strict=True):
+                result[name] = self._counted(name, value * self._scale[j] + self._mean[j])
         return {c: result[c] for c in columns}
 
     @torch.no_grad()
+    def _left_of(self, columns: list[str], x: Columns) -> dict[str, np.ndarray]:
+        # One spline for all rows bends the noise of a row and of its counterfactual alike.
+        own = {c: k == 0 for c, k in zip(self._names, self._flows.choice.tolist(), strict=False)}
+        columns = [c for c in columns if own.get(c) and self.schema_.kind(c) == "continuous"]
+        result: dict[str, np.ndarray] = {}
+        for part, names, parents in self._asked(columns, x, row_count(x)):
+            left = part.left(self._inputs(part.columns, x, parents.shape[1]), parents)
+            result |= zip(names, left.cpu().numpy(), strict=True)
+        return result
+
+    def _with_left(self, left: dict[str, np.ndarray], x: Columns) -> dict[str, np.ndarray]:
+        return self._value_of(list(left), left, x, left=True)
+
+    @torch.no_grad()
     def _log_levels(self, columns: list[str], x: Columns, n: int) -> dict[str, np.ndarray]:
-        result = {}
-        for part in self._flows.asked(self._places(columns), n):
-            tables = part.log_levels(self._inputs(part.parents, x, n))
-            for j, table in zip(part.columns, tables, strict=True):
-                result[self._names[j]] = table.cpu().numpy()
+        result: dict[str, np.ndarray] = {}
+        for part, names, parents in self._asked(columns, x, n):
+            tables = part.log_levels(parents)
+            result |= zip(names, (table.cpu().numpy() for table in tables), strict=True)
         return {c: result[c] for c in columns}
 
-    def _places(self, columns: Sequence[str]) -> list[int]:
+    def _asked(
+        self, columns: Sequence[str], x: Columns, n: int
+    ) -> Iterator[tuple[Asked, list[str], Tensor]]:
+        """Mechanisms of the columns, a few at a time, their names, and values of their parents."""
         number = {name: j for j, name in enumerate(self._names)}
-        return [number[c] for c in columns]
+        for part in self._flows.asked([number[c] for c in columns], n):
+            yield part, [self._names[j] for j in part.columns], self._inputs(part.parents, x, n)
 
     def _inputs(self, places: Sequence[int], x: Columns, n: int) -> Tensor:
         """The standardised values (k, n) of the columns at these places."""
@@ -361,8 +366,6 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
         -------
         Series of shape (n,) with the index of ``data``.
         """
-        from vaca.table.schema import as_frame
-
         frame = as_frame(data)
         rows = self._tensor(self.schema_.encode(frame)).to(self.device)
         with torch.no_grad():

@@ -156,10 +156,11 @@ class Overlap:
         below = graph.descendants(*do)
         fixed = {column for node in do for column in graph.columns(node)}
         stays = set(rows) - {column for node in below for column in graph.columns(node)}
+        torn = {pair for pair in self.unseen if set(pair) & fixed and set(pair) <= stays}
         effects = {
             pair: [node for node in nodes if node not in do]
-            for pair, nodes in _pairs(graph).items()
-            if pair in self.unseen and set(pair) & fixed and set(pair) <= stays
+            for pair, nodes in (_pairs(graph) if torn else {}).items()
+            if pair in torn
         }
         return {pair: nodes for pair, nodes in effects.items() if nodes}
 

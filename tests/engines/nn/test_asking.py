@@ -21,14 +21,18 @@ HEADS = [
 PARENTS = [[], [], [0, 1], [0], [2, 3], [2, 4]]
 
 
-@pytest.fixture(params=[True, False], ids=["one shape", "shapes that change"])
-def stack(request):
+def made(fixed_shape):
     generator = torch.Generator().manual_seed(0)
-    stack = Mechanisms(HEADS, PARENTS, fixed_shape=request.param, generator=generator).double()
+    stack = Mechanisms(HEADS, PARENTS, fixed_shape=fixed_shape, generator=generator).double()
     with torch.no_grad():  # as if it had learned something: it starts near the identity
         for weights in (stack.spline_w, stack.spline_b, stack.skip):
             weights += 0.3 * torch.randn(weights.shape, generator=generator)
     return stack
+
+
+@pytest.fixture(params=[True, False], ids=["one shape", "shapes that change"])
+def stack(request):
+    return made(request.param)
 
 
 @pytest.fixture
@@ -67,6 +71,16 @@ def test_noise_and_values_are_those_of_the_whole_stack(stack, rows, near):
     torch.testing.assert_close(told, whole.T, **near)
     back = part.value(low, rows.T[part.parents])
     torch.testing.assert_close(back[[0, 1, 3]], rows.T[[0, 2, 5]], rtol=1e-9, atol=1e-9)
+
+
+@torch.no_grad()
+def test_where_one_spline_is_for_all_rows_it_need_not_be_known(rows):
+    part = Asked(made(fixed_shape=True), [2, 5])
+    x, before = rows.T[[2, 5]], rows.T[part.parents]
+    after = before.clone()
+    after[0] += 0.5
+    told = part.with_left(part.left(x, before), after)
+    torch.testing.assert_close(told, part.value(part.noise(x, before)[0], after))
 
 
 @torch.no_grad()

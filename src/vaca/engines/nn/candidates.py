@@ -46,31 +46,34 @@ class Chosen(nn.Module):
         """What the columns are."""
         return self.stacks[0].heads  # type: ignore[return-value]
 
-    def log_prob(self, values: Tensor, seen: Tensor | None = None) -> Tensor:
-        """Log-likelihood (n, d) of each column given its parents in ``seen`` (or ``values``)."""
-        features = self.stacks[0].features(values if seen is None else seen)  # type: ignore[operator]
+    def features(self, values: Tensor) -> Tensor:
+        """What the networks see of the rows; the same for all stacks."""
+        return self.stacks[0].features(values)  # type: ignore[operator]
+
+    def log_prob(self, values: Tensor) -> Tensor:
+        """Log-likelihood (n, d) of each column given its parents."""
+        features = self.features(values)
         tables = [log_prob(stack, values, features) for stack in self.stacks]  # type: ignore[arg-type]
-        every = torch.stack(tables)
-        return every[self.choice, :, torch.arange(len(self.choice))].T
+        return torch.stack(tables)[self.choice, :, torch.arange(len(self.choice))].T
 
     def loss(
         self,
         values: Tensor,
-        seen: Tensor,
+        features: Tensor,
         weights: Tensor | None,
         penalties: Sequence[float],
     ) -> Tensor:
-        """Penalised mean negative log-likelihood given the parents in ``seen``."""
-        own, features = turned(values, self.stacks[0].features(seen))  # type: ignore[operator]
+        """As that of `Candidates`, of the mechanisms that are chosen; all have the penalty."""
+        own, seen = turned(values, features)
         total, choice = values.new_zeros(()), self.choice.tolist()
         for k, (stack, penalty) in enumerate(zip(self.stacks, penalties, strict=True)):
             columns = [j for j, taken in enumerate(choice) if taken == k]
-            total += learn(stack, own, features, weights, penalty, columns)  # type: ignore[arg-type]
+            total += learn(stack, own, seen, weights, penalty, columns)  # type: ignore[arg-type]
         return total
 
     def asked(self, columns: Sequence[int], rows: int) -> list[Asked]:
         """The mechanisms of these columns, by their stacks; for many rows a few columns each."""
-        size = COLUMNS_AT_ONCE if rows > FEW_ROWS else len(columns)
+        size = COLUMNS_AT_ONCE if rows > FEW_ROWS else max(1, len(columns))
         key = (size, *columns)
         if key not in self._ready:
             choice, parts = self.choice.tolist(), []
@@ -94,29 +97,43 @@ class Candidates(nn.Module):
     ----------
     build : callable
         ``build(number)`` makes stack ``number`` with its initial weights; the same each time.
-    penalties : sequence of float
-        For each stack the factor on the sum of its squared weights; also how many there are.
+    kinds : int
+        How many there are.
     """
 
     score: Tensor
 
-    def __init__(self, build: Callable[[int], Mechanisms], penalties: Sequence[float]) -> None:
+    def __init__(self, build: Callable[[int], Mechanisms], kinds: int) -> None:
         super().__init__()
-        self.penalties = tuple(penalties)
-        self.live = nn.ModuleList(build(k) for k in range(len(self.penalties)))
-        self.best = Chosen([build(k) for k in range(len(self.penalties))]).requires_grad_(False)
-        shape = (len(self.penalties), len(self.best.choice))
+        self.live = nn.ModuleList(build(k) for k in range(kinds))
+        self.best = Chosen([build(k) for k in range(kinds)]).requires_grad_(False)
+        shape = (kinds, len(self.best.choice))
         self.register_buffer("score", torch.full(shape, math.inf))
 
     def features(self, values: Tensor) -> Tensor:
         """What the networks see of the rows; the same for all stacks."""
         return self.live[0].features(values)  # type: ignore[operator]
 
-    def loss(self, values: Tensor, features: Tensor, weights: Tensor | None = None) -> Tensor:
-        """Penalised mean negative log-likelihood, summed over stacks; its gradients are left."""
+    def loss(
+        self,
+        values: Tensor,
+        features: Tensor,
+        weights: Tensor | None,
+        penalties: Sequence[float],
+    ) -> Tensor:
+        """Penalised mean negative log-likelihood, summed over stacks, which have its gradients.
+
+        Parameters
+        ----------
+        values, features : Tensors (n, d), (n, features)
+        weights : Tensor (n,), optional
+            Of the rows.
+        penalties : sequence of float
+            For each stack the factor on the sum of its squared weights.
+        """
         own, seen = turned(values, features)
         total = values.new_zeros(())
-        for stack, penalty in zip(self.live, self.penalties, strict=True):
+        for stack, penalty in zip(self.live, penalties, strict=True):
             total += learn(stack, own, seen, weights, penalty)  # type: ignore[arg-type]
         return total
 

@@ -17,7 +17,7 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
-from vaca.engines.nn.splines import LEAST
+from vaca.engines.nn.splines import softened
 
 __all__ = ["WIDEST", "log_density"]
 
@@ -56,7 +56,8 @@ class _LogDensity(Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, given: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
-        return None, *ctx.rows.gradients(given), None
+        rows, ctx.rows = ctx.rows, None  # they are used up
+        return None, *rows.gradients(given), None
 
 
 class _Rows:
@@ -74,8 +75,8 @@ class _Rows:
         self.narrow = torch.exp(-WIDEST * self.tanh)
         self.z = (x - out[:, 0]).sub_(skip).mul_(self.narrow)
         raw = shape[:, : 2 * bins].view(k, 2, bins, -1)
-        self.soft = raw.abs().mul_(2 / LEAST).add_(1.0).reciprocal_()
-        self.sizes = torch.mul(raw, self.soft).exp_()
+        self.soft = softened(raw, 2).reciprocal_()
+        self.sizes = torch.mul(raw, self.soft).exp2_()
         sums = torch.ones(bins, bins, dtype=raw.dtype, device=raw.device).tril_()
         ends = torch.matmul(sums, self.sizes)
         self.total = ends[:, :, -1]
@@ -93,8 +94,8 @@ class _Rows:
         self.ends = inner.clamp(0, bins - 2)
         self.free = torch.eq(self.ends, inner, out=torch.empty_like(self.start))
         slopes = shape[:, 2 * bins :].expand(-1, -1, n).gather(1, self.ends).mul_(self.free)
-        self.soft_slope = slopes.abs().mul_(1 / LEAST).add_(1.0).reciprocal_()
-        self.slope = slopes.mul_(self.soft_slope).exp_()
+        self.soft_slope = softened(slopes).reciprocal_()
+        self.slope = slopes.mul_(self.soft_slope).exp2_()
 
     def density(self, learning: bool) -> Tensor:
         """The log-density (k, n); for learning, its slopes in z and in the pieces are kept."""
@@ -139,8 +140,10 @@ class _Rows:
         by_z = given * self.by_z
         by_shift = by_z.mul(self.narrow).neg_()
         by_scale = by_z.mul_(self.z).add_(given).mul_(self.tanh.square().sub_(1.0))
-        each = given.unsqueeze(1)
-        start, size = (g.mul_(each).mul_(self.unit) for g in (self.by_start, self.by_size))
+        # The slope of raw * soft is soft ** 2 * log(2), and that of 2 ** y has another log(2).
+        each = given.unsqueeze(1) * math.log(2) ** 2
+        unit = self.unit * each
+        start, size = self.by_start.mul_(unit), self.by_size.mul_(unit)
         total = (start * self.start).addcmul_(size, self.size).div_(self.total).neg_()
         out = given.new_empty(k, 3 * bins + 1, n)
         sizes = out[:, 2 : 2 + 2 * bins].view(k, 2, bins, n)

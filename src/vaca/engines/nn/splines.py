@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import abc
 import math
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -18,6 +19,14 @@ __all__ = ["ColumnSplines", "RowSplines", "Splines"]
 
 #: The logarithm of the least slope, as in training.
 LEAST = -math.log(1e-3)
+
+
+def softened(values: Tensor, steepness: float = 1.0) -> Tensor:
+    """Divided by this, values become logarithms to the base 2 that are bounded as in training.
+
+    Powers of 2 are three times as fast as those of e.
+    """
+    return values.abs().mul_(math.log(2) * steepness / LEAST).add_(math.log(2))
 
 
 class Splines(abc.ABC):
@@ -63,25 +72,32 @@ class RowSplines(Splines):
     """
 
     def __init__(self, sizes: Tensor, slopes: Tensor, bound: float) -> None:
-        self.bound, self.slopes = bound, slopes
+        self.bound, self.slopes = bound, slopes.transpose(0, 1)
         k, bins, n = len(sizes), sizes.shape[1] // 2, sizes.shape[2]
-        sizes = torch.exp(sizes / (sizes.abs() * (2 / LEAST)).add_(1.0)).double()
-        sums = torch.ones(bins + 1, bins, dtype=sizes.dtype, device=sizes.device).tril(-1)
-        ends = torch.bmm(sums.expand(2 * k, -1, -1), sizes.view(2 * k, bins, n))
-        #: Knots along x and along y, counted from 0, and the length of one unit of them.
-        self.ends = ends.view(k, 2, bins + 1, n)
-        self.unit = 2 * bound / self.ends[:, :, -1]
+        sizes = torch.div(sizes, softened(sizes, 2)).exp2_().view(k, 2, bins, n)
+        #: Knots along x and along y (bins + 1, k, 2, n), counted from 0, and the length of a unit.
+        self.ends = sizes.new_zeros(bins + 1, k, 2, n, dtype=torch.float64)
+        self.ends[1:] = sizes.permute(2, 0, 1, 3)
+        knots = self.ends.unbind(0)
+        for before, knot in pairwise(knots):
+            knot += before
+        self.unit = 2 * bound / knots[-1]
 
     def _pieces(self, at: Tensor, axis: int) -> tuple[Tensor, ...]:
-        along = (at + self.bound) / self.unit[:, axis]
-        place = (self.ends[:, axis, 1:-1] < along.unsqueeze(1)).sum(1, keepdim=True)
-        both = torch.cat([place, place + 1], 1)
-        ends = self.ends.gather(2, both.unsqueeze(1).expand(-1, 2, -1, -1))
-        slopes = self.slopes.gather(1, both).double()
-        slopes = (slopes / (slopes.abs() / LEAST).add_(1.0)).exp_()
-        start = ends[:, :, 0] * self.unit - self.bound
-        size = (ends[:, :, 1] - ends[:, :, 0]) * self.unit
-        return start[:, 0], size[:, 0], start[:, 1], size[:, 1], slopes[:, 0], slopes[:, 1]
+        along = (at + self.bound).div_(self.unit[:, axis])
+        inner = self.ends[1:-1, :, axis]
+        # As numbers: they are counted faster than truth values.
+        before = torch.lt(
+            inner, along, out=torch.empty(inner.shape, dtype=inner.dtype, device=inner.device)
+        )
+        place = before.sum(0).long()
+        both = torch.stack([place, place + 1])
+        ends = self.ends.gather(0, both.unsqueeze(2).expand(-1, -1, 2, -1))
+        slopes = self.slopes.gather(0, both).double()
+        d0, d1 = slopes.div_(softened(slopes)).exp2_()
+        size = (ends[1] - ends[0]).mul_(self.unit)
+        start = ends[0].mul_(self.unit).sub_(self.bound)
+        return start[:, 0], size[:, 0], start[:, 1], size[:, 1], d0, d1
 
 
 class ColumnSplines(Splines):
@@ -90,8 +106,8 @@ class ColumnSplines(Splines):
     def __init__(self, sizes: Tensor, slopes: Tensor, bound: float) -> None:
         self.bound = bound
         rows = RowSplines(sizes, slopes, bound)
-        ends = (rows.ends * rows.unit.unsqueeze(2) - bound).squeeze(-1)
-        knot = rows.slopes.double().squeeze(-1)
+        ends = (rows.ends * rows.unit - bound).squeeze(-1).permute(1, 2, 0)
+        knot = slopes.double().squeeze(-1)
         knot = torch.exp(knot / (knot.abs() / LEAST + 1.0))
         x, y = ends[:, 0], ends[:, 1]
         parts = x[:, :-1], x.diff(), y[:, :-1], y.diff(), knot[:, :-1], knot[:, 1:]
