@@ -340,6 +340,22 @@ def test_counts_stay_counts_and_may_have_too_many_zeros() -> None:
     assert drawn.mean() == pytest.approx(y.mean(), rel=0.1)
 
 
+def test_what_is_sent_to_other_processes_does_not_change_meanwhile(monkeypatch) -> None:
+    """A dict that grew while another thread pickled it ended fits of many columns."""
+    from vaca.engines import composite
+
+    sent, each = [], composite.each
+
+    def watched(work, shared, tasks, **where):
+        sent.append(shared[0])
+        return each(work, shared, tasks, **where)
+
+    monkeypatch.setattr(composite, "each", watched)
+    rng = np.random.default_rng(0)
+    model, _ = mechanism(rng.normal(size=60), rng.normal(size=60))
+    assert set(model._mechanisms) == {"x", "y"} and not sent[0]._mechanisms
+
+
 def test_the_same_seed_gives_the_same_model() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=150)
