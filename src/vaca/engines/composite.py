@@ -116,6 +116,7 @@ class Composite(ColumnwiseEngine):
         boards = []
         bare = copy.copy(self)  # the rows are sent only once
         bare.rows_, bare.weights_ = {}, None
+        bare._mechanisms = {}  # its own: ours grows while it is sent to other processes
         half = None if self.time_budget is None else time.time() + 0.5 * self.time_budget
         shared = (bare, rows, w, frozenset(families), half)
         columns = list(self._parents)
