@@ -279,6 +279,9 @@ def workers_fit() -> Iterator[dict]:
 
 
 def workers_rows() -> Iterator[dict]:
+    """Counterfactuals of a folder on a cluster of one worker and of two, imports included."""
+    from distributed import LocalCluster
+
     from vaca.model.partitions import partitioned_counterfactuals
 
     scm = vaca.scms.load("loan")
@@ -286,13 +289,17 @@ def workers_rows() -> Iterator[dict]:
     with tempfile.TemporaryDirectory() as name:
         piece = lambda n, seed: scm.sample(n, seed=seed)  # noqa: E731
         folder = written(Path(name) / "rows", piece, WORKER_ROWS, 20)
-        for jobs in (1, 2):
-            took, _ = wall(
-                lambda j=jobs: partitioned_counterfactuals(
-                    model, folder, {"gender": 1}, Path(name) / f"out{j}", seed=0, jobs=j
-                )
-            )
-            yield {"jobs": jobs, "seconds": took, "rows": WORKER_ROWS}
+        for workers in (1, 2):
+            with LocalCluster(
+                n_workers=workers, threads_per_worker=1, dashboard_address=None
+            ) as cluster:
+                took, _ = wall(
+                    lambda c=cluster, w=workers: partitioned_counterfactuals(
+                        model, folder, {"gender": 1}, Path(name) / f"out{w}", seed=0,
+                        cluster=c.scheduler_address,
+                    )
+                )  # fmt: skip
+            yield {"workers": workers, "seconds": took, "rows": WORKER_ROWS}
 
 
 def parquet(how: str) -> Iterator[dict]:
