@@ -291,14 +291,14 @@ def workers_rows() -> Iterator[dict]:
         folder = written(Path(name) / "rows", piece, WORKER_ROWS, 20)
         for workers in (1, 2):
             with LocalCluster(
-                n_workers=workers, threads_per_worker=1, dashboard_address=None
+                n_workers=workers, threads_per_worker=1, dashboard_address=":0"
             ) as cluster:
+                address = str(cluster.scheduler_address)  # type: ignore[union-attr]
                 took, _ = wall(
-                    lambda c=cluster, w=workers: partitioned_counterfactuals(
-                        model, folder, {"gender": 1}, Path(name) / f"out{w}", seed=0,
-                        cluster=c.scheduler_address,
+                    lambda a=address, w=workers: partitioned_counterfactuals(
+                        model, folder, {"gender": 1}, Path(name) / f"out{w}", seed=0, cluster=a
                     )
-                )  # fmt: skip
+                )
             yield {"workers": workers, "seconds": took, "rows": WORKER_ROWS}
 
 

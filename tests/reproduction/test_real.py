@@ -38,6 +38,11 @@ def test_a_table_is_measured_once_and_shown_with_its_truth(tmp_path, monkeypatch
     assert "effect on everyone (known: 2)" in real.page(tmp_path)
 
 
+def test_an_unknown_method_is_named(tmp_path):
+    with pytest.raises(VacaError, match="unknown method 'vaca'"):
+        real.measure(tmp_path, ["thornton"], ["vaca"], print)
+
+
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(real_tables.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(VacaError, match="pip install --no-deps causallib"):

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from vaca.engines.registry import engine_class
+from vaca.errors import VacaError, did_you_mean
 from vaca.graph.dag import CausalGraph
 from vaca.reproduction.real_tables import RealTable, load_real, real_names
 from vaca.table.atomic import complete
@@ -79,6 +80,10 @@ def measure(
     """Measure what the folder does not hold yet, or holds for an engine that has changed since."""
     path = folder / OURS
     records = {(r["table"], r["method"]): r for r in _read(path)}
+    methods = list(methods)
+    for method in methods:
+        if method not in METHODS:
+            raise VacaError(f"unknown method {method!r}; {did_you_mean(method, METHODS)}")
     for name in names:
         offered = GAPS if name == "nhefs-gaps" else {m: METHODS[m] for m in methods}
         for method, (engine, settings) in offered.items():
