@@ -183,7 +183,8 @@ def bars(
         axis.set_ylabel(f"{TITLES.get(metric, metric)} (x100)")
         axis.set_title(scm, fontsize=10)
         _scale(axis, part["value"])
-    axes[0].legend(fontsize=8, frameon=False)
+    handles, labels = axes[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=4, frameon=False, fontsize=8)
     return figure
 
 

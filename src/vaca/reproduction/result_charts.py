@@ -104,7 +104,7 @@ def growth(points: Mapping[str, Sequence[Mapping[str, Any]]]) -> Picture | None:
     lines = {name: points[name] for name in GROWING if points.get(name)}
     if not lines:
         return None
-    figure = Figure(figsize=(7.6, 3.4), layout="constrained")
+    figure = Figure(figsize=(7.6, 3.6), layout="constrained")
     cost, speed = figure.subplots(1, 2)
     for k, (name, found) in enumerate(lines.items()):
         sizes = [p["nodes"] for p in found]
@@ -119,7 +119,8 @@ def growth(points: Mapping[str, Sequence[Mapping[str, Any]]]) -> Picture | None:
         ax.set(xscale="log", yscale="log")
         ax.set_xlabel("columns, three causes each", fontsize=9)
         ax.spines[["top", "right"]].set_visible(False)
-    cost.legend(frameon=False, fontsize=8)
+    handles, labels = cost.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4, frameon=False, fontsize=8)
     told = []
     for name, found in lines.items():
         large = [p for p in found if p["nodes"] >= 30]
