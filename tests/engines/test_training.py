@@ -75,6 +75,19 @@ def test_the_loss_falls_and_the_history_has_one_row_per_epoch():
     assert not problem.module.training
 
 
+def test_a_table_of_more_rows_than_the_steps_can_see_costs_no_more():
+    problem = Problem()
+    config = replace(CONFIG, epochs=2, steps=3)
+    history = problem.run(config)
+    assert len(problem.seen) == 6 and 3 * config.batch_size < ROWS
+    assert all(0.0 < loss < 50.0 for loss in history.loss)
+    whole = Problem()
+    whole.run(replace(CONFIG, epochs=2, steps=ROWS))
+    same = Problem()
+    same.run(replace(CONFIG, epochs=2))
+    assert torch.equal(whole.weights(), same.weights())
+
+
 def test_same_seed_same_numbers_other_seed_other_numbers():
     runs = [Problem() for _ in range(3)]
     for run, seed in zip(runs, (0, 0, 1), strict=True):

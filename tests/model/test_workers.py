@@ -6,6 +6,11 @@ worker, in one test.
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
+
 import pytest
 
 import vaca
@@ -65,3 +70,27 @@ def test_a_process_whose_parent_was_gone_before_it_looked_ends():
     # Its parent is alive, and not the one that it was started for.
     ended = subprocess.run([sys.executable, "-c", f"{code} end(os.getpid()); time.sleep(60)"])
     assert ended.returncode == 1
+
+
+FAULTS = """
+import resource, sys
+import numpy as np
+from vaca.model.workers import keep_memory
+if sys.argv[1:]:
+    keep_memory()
+for _ in range(50):
+    np.ones(100_000)
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="the C library has no such switch")
+def test_memory_is_kept_where_dask_would_give_it_back():
+    faults = []
+    for words in ((), ("keep",)):
+        command = [sys.executable, "-c", FAULTS, *words]
+        surroundings = {**os.environ, "MALLOC_TRIM_THRESHOLD_": "65536"}
+        done = subprocess.run(command, env=surroundings, capture_output=True, check=True)
+        faults.append(int(done.stdout))
+    pages = 100_000 * 8 // 4096
+    assert faults[0] - faults[1] > 40 * pages  # of 50 arrays

@@ -58,7 +58,8 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     For each column two kinds of mechanism are trained side by side: a location-scale model, in
     which parents act through :math:`\mu` and :math:`s` and the spline is the same for all rows,
     and one in which the spline changes with the parents too. The second is taken where it predicts
-    held-out rows better by more than a standard error.
+    held-out rows better by more than a standard error. A column that has not improved for
+    `patience` rests.
 
     What all trained engines take is in `vaca.engines.parameters.TrainingParameters`.
 
@@ -99,6 +100,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     """
 
     _renamed = {"hidden": "width", "layers": "depth"}
+    revision = 2
 
     width: int = 48
     depth: int = 2
@@ -119,17 +121,17 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     def _fit(self, given: FitInput) -> None:
         self._order()
         self._measure(given.train)
-        generator = torch.Generator().manual_seed(self.seed)
-        n = len(given.train[self._names[0]])
-        flows = Candidates(self._build, kinds=2).to(self.device)
-        values, held_out = (
-            self._tensor(rows).to(self.device, torch.float32)
-            for rows in (given.train, given.validation)
-        )
-        held_features = flows.features(held_out)
-        own, others = weight_tensors(given.weights, self.device)
+        generator, n = torch.Generator().manual_seed(self.seed), row_count(given.train)
         per_epoch = math.ceil(n / self.batch_size)
         epochs = max(1, math.ceil(self.steps / per_epoch))
+        patience = patience_in_epochs(self.patience, epochs)
+        every = max(1, math.ceil(10 / per_epoch))
+        rest = None if patience is None else patience / every
+        flows = Candidates(self._build, 2, rest).to(self.device)
+        rows = given.train, given.validation
+        values, held_out = (self._tensor(x).float().to(self.device) for x in rows)
+        held_features = flows.features(held_out)
+        own, others = weight_tensors(given.weights, self.device)
         history = train(
             flows,
             loss=self._loss(flows, values, own),
@@ -138,12 +140,13 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
             config=TrainConfig(
                 epochs=epochs,
                 batch_size=self.batch_size,
+                steps=self.steps,
                 lr=self.lr,
-                patience=patience_in_epochs(self.patience, epochs),
+                patience=patience,
                 schedule="cosine",
                 grad_clip=10.0,
                 ema=self.ema,
-                validate_every=max(1, math.ceil(10 / per_epoch)),
+                validate_every=every,
                 time_budget=self._seconds(1.0 - POLISH_SHARE),
             ),
             generator=generator,
@@ -153,8 +156,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
             fingerprint=fingerprint(self.get_params(deep=False), values, held_out),
         )
         self.history_ = history.frame()
-        chosen = flows.choose(held_out)
-        steps = self.polish_steps, self.polish_lr
+        chosen, steps = flows.choose(held_out), (self.polish_steps, self.polish_lr)
         self._polish(chosen, values, own, *steps, generator, given.progress is not False)
         self._flows = chosen.double().eval()
 
@@ -216,6 +218,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
             config=TrainConfig(
                 epochs=max(1, round(steps / per_epoch)),
                 batch_size=self.batch_size,
+                steps=steps,
                 lr=lr,
                 patience=None,
                 schedule="cosine",
@@ -252,6 +255,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
     def _build(self, number: int) -> Mechanisms:
         """Stack 0: location-scale mechanisms; stack 1: splines that change with the parents."""
         place = {c: j for j, c in enumerate(self._names)}
+        causes = {c: [place[p] for p in self._parents[c]] for c in self._names[: self._count]}
         heads = []
         for j, column in enumerate(self._names):
             spec = self.schema_[column]
@@ -262,7 +266,7 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
                 heads.append(Head(spec.kind, levels=len(spec.levels)))
         return Mechanisms(
             heads,
-            [self._inputs_of(c, place) for c in self._names[: self._count]],
+            [[] if c in self._observed else causes[c] for c in causes],
             hidden=self.width,
             layers=self.depth,
             bins=self.bins,
@@ -270,10 +274,6 @@ class CausalFlow(ColumnwiseEngine, TrainingParameters):
             fixed_shape=number == 0,
             generator=torch.Generator().manual_seed(2 * self.seed + number),
         )
-
-    def _inputs_of(self, column: str, place: dict[str, int]) -> list[int]:
-        """The places of a column's causes; blocks without causes are drawn as whole rows."""
-        return [] if column in self._observed else [place[p] for p in self._parents[column]]
 
     @property
     def _unit(self) -> np.ndarray:

@@ -163,6 +163,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
             config=TrainConfig(
                 epochs=max(1, round(REFIT_STEPS / math.ceil(x.shape[1] / batch))),
                 batch_size=batch,
+                steps=REFIT_STEPS,
                 lr=REFIT_LR,
                 weight_decay=self._decay(self._layout, x.shape[1]),
                 patience=None,

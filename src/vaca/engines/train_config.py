@@ -38,6 +38,8 @@ class TrainConfig:
         Planned passes over the rows.
     batch_size : int
         Rows per step at most; the rows of an epoch are split into equal batches.
+    steps : int or None
+        Steps of an epoch at most, so that a table of more rows costs no more; None: all rows.
     lr : float
         Peak learning rate.
     weight_decay : float
@@ -77,6 +79,7 @@ class TrainConfig:
 
     epochs: int = 200
     batch_size: int = 256
+    steps: int | None = None
     lr: float = 1e-3
     weight_decay: float = 0.0
     patience: int | None = 50

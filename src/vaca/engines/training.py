@@ -23,6 +23,7 @@ from torch import Tensor, nn
 from vaca.engines.forecast import Forecast
 from vaca.engines.train_config import History, TrainConfig
 from vaca.errors import TrainingError, VacaError
+from vaca.model.workers import keep_memory
 from vaca.table.atomic import complete
 from vaca.table.progress import progress_bar
 
@@ -40,15 +41,6 @@ def one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-def _keep_memory() -> None:
-    """Let the process keep the memory of a step for the next one.
-
-    The C library of Linux gives freed blocks back to the system, which clears them before they are
-    used again, up to twice the size of the largest it has seen (32 MiB at most). So show it one.
-    """
-    torch.empty(2**25 - 2**16, dtype=torch.uint8)
 
 
 @one_thread()
@@ -125,13 +117,16 @@ def train(
     """
     if rows < 1:
         raise VacaError("There are no rows to train on.")
-    _keep_memory()
+    keep_memory()
     run = _Run(module, config, generator, label, fingerprint, rows)
     path = None if checkpoint is None else Path(checkpoint)
     if path is not None and path.exists():
         run.load(path)
 
     steps = max(1, math.ceil(rows / config.batch_size))
+    used = rows  # in an epoch
+    if config.steps is not None and config.steps < steps:
+        steps, used = config.steps, config.steps * config.batch_size
     before = run.history.seconds[-1] if run.history.seconds else 0.0
     start = time.perf_counter() - before
     saved = time.perf_counter()
@@ -144,7 +139,7 @@ def train(
             epoch = run.epoch
             if not module.training:
                 module.train()
-            order = torch.randperm(rows, generator=generator, device=generator.device)
+            order = torch.randperm(rows, generator=generator, device=generator.device)[:used]
             total = 0.0
             t = epoch / config.epochs
             for step, index in enumerate(order.to(run.device).tensor_split(steps)):
@@ -168,7 +163,7 @@ def train(
                 score = run.validate(validate)
                 if not math.isfinite(score):
                     raise _diverged(label, "validation score", score, epoch + 1, config)
-            run.record(total / rows, score, config.lr * config.scale(t, epoch), elapsed)
+            run.record(total / used, score, config.lr * config.scale(t, epoch), elapsed)
             bar.show(*_told(run.history, config))
             stale = run.epoch - run.history.best_epoch
             if run.epoch >= config.epochs:

@@ -164,6 +164,7 @@ class VACA(LatentEngine):
         epochs, batch = plan_epochs(self.steps, rows, self.batch_size)
         return {
             "epochs": epochs,
+            "steps": self.steps,
             "batch_size": batch,
             "schedule": "onecycle",
             "ema": self.ema,

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from vaca.engines.nn import learning
+from vaca.engines.nn.candidates import Candidates
 from vaca.engines.nn.flow_network import Head, Mechanisms, _log_between
 from vaca.engines.nn.learning import learn, log_prob, turned
 
@@ -100,3 +101,34 @@ def test_columns_that_are_left_out_have_the_gradient_of_the_penalty_alone(stack,
     assert torch.equal(stack.level_b["1"].grad, whole["level_b.1"])
     assert not stack.level_b["4"].grad.any()
     assert learn(stack, own, seen, None, 0.0, columns=[]) == 0.0
+
+
+def test_a_column_that_does_not_improve_rests_until_the_end(rows):
+    def build(number: int) -> Mechanisms:
+        generator = torch.Generator().manual_seed(number)
+        return Mechanisms(HEADS, PARENTS, hidden=8, generator=generator).double()
+
+    both = Candidates(build, kinds=2, patience=2).double()
+    features = both.features(rows)
+    both.keep(rows, features)
+    with torch.no_grad():  # all but one column of the first stack get better with each validation
+        first = both.live[0]
+        for k in range(3):
+            both.loss(rows, features, None, [0.0, 0.0])
+            for parameter in both.parameters():
+                if parameter.grad is not None:
+                    parameter -= 0.02 * parameter.grad
+            first.spline_b[0] += 5.0 * (k == 0)  # the first column is spoilt
+            both.keep(rows, features)
+    assert 0 not in both.learning(0)
+    assert both.learning(0) == list(range(1, 8)) and both.learning(1) == list(range(8))
+
+    score = both.score.clone()
+    loss = both.loss(rows, features, None, [0.0, 0.0])
+    assert (first.w0.grad[0] == 0).all() and (first.w0.grad[2] != 0).any()
+    apart = [-log_prob(stack, rows, features).mean(0) for stack in both.live]
+    apart[0][0] = score[0, 0]  # a column that rests counts as it was at its best
+    assert torch.allclose(loss, torch.cat(apart).sum())
+    first.spline_b.data[0] = both.best.stacks[0].spline_b[0]
+    both.keep(rows, features)
+    assert both.score[0, 0] == score[0, 0] and both.waited[0, 0] > 2

@@ -1,7 +1,7 @@
 """Several kinds of mechanism for every column, in training side by side; the data choose.
 
 The likelihood is a sum over columns that share no parameters. So each column has an early stop of
-its own, and a kind of its own.
+its own, and a kind of its own; one that has stopped rests and costs nothing more.
 """
 
 from __future__ import annotations
@@ -99,16 +99,34 @@ class Candidates(nn.Module):
         ``build(number)`` makes stack ``number`` with its initial weights; the same each time.
     kinds : int
         How many there are.
+    patience : float, optional
+        Validations without an improvement after which a column rests; without it none does.
+
+    Attributes
+    ----------
+    score : Tensor (kinds, d)
+        The lowest held-out negative log-likelihood so far of each column, by kind.
+    waited : Tensor (kinds, d)
+        Validations since then.
     """
 
     score: Tensor
+    waited: Tensor
 
-    def __init__(self, build: Callable[[int], Mechanisms], kinds: int) -> None:
+    def __init__(
+        self, build: Callable[[int], Mechanisms], kinds: int, patience: float | None = None
+    ) -> None:
         super().__init__()
         self.live = nn.ModuleList(build(k) for k in range(kinds))
         self.best = Chosen([build(k) for k in range(kinds)]).requires_grad_(False)
         shape = (kinds, len(self.best.choice))
         self.register_buffer("score", torch.full(shape, math.inf))
+        self.register_buffer("waited", torch.zeros(shape))
+        self.patience = math.inf if patience is None else patience
+
+    def learning(self, kind: int) -> list[int]:
+        """The columns of a stack that do not rest."""
+        return (self.waited[kind] < self.patience).nonzero().flatten().tolist()
 
     def features(self, values: Tensor) -> Tensor:
         """What the networks see of the rows; the same for all stacks."""
@@ -123,6 +141,8 @@ class Candidates(nn.Module):
     ) -> Tensor:
         """Penalised mean negative log-likelihood, summed over stacks, which have its gradients.
 
+        Columns that rest have none, and count with their lowest held-out score.
+
         Parameters
         ----------
         values, features : Tensors (n, d), (n, features)
@@ -132,20 +152,24 @@ class Candidates(nn.Module):
             For each stack the factor on the sum of its squared weights.
         """
         own, seen = turned(values, features)
-        total = values.new_zeros(())
-        for stack, penalty in zip(self.live, penalties, strict=True):
-            total += learn(stack, own, seen, weights, penalty)  # type: ignore[arg-type]
+        total = self.score[self.waited >= self.patience].sum().to(values.dtype)
+        for k, (stack, penalty) in enumerate(zip(self.live, penalties, strict=True)):
+            columns = self.learning(k)
+            total += learn(stack, own, seen, weights, penalty, columns)  # type: ignore[arg-type]
         return total
 
     def keep(self, values: Tensor, features: Tensor, weights: Tensor | None = None) -> float:
         """Validate; keep the mechanisms that improved; the sum of the best scores so far."""
         for k, (stack, best) in enumerate(zip(self.live, self.best.stacks, strict=True)):
-            each = -log_prob(stack, values, features).double()  # type: ignore[arg-type]
+            columns = self.learning(k)
+            each = -log_prob(stack, values, features, columns).double()  # type: ignore[arg-type]
             each = each if weights is None else weights[:, None] * each
             nll = each.mean(0).to(self.score.dtype)
             better = (nll < self.score[k]).nonzero().flatten().tolist()
             best.copy_columns(stack, better)  # type: ignore[operator]
             self.score[k, better] = nll[better]
+            self.waited[k] += 1
+            self.waited[k, better] = 0
         return float(self.score.sum())
 
     @torch.no_grad()

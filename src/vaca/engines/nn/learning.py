@@ -173,14 +173,20 @@ def turned(values: Tensor, features: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-def log_prob(stack: Mechanisms, values: Tensor, features: Tensor) -> Tensor:
-    """Log-density or log-probability (n, count) of each column given its parents."""
-    result = values.new_empty(len(values), stack.count)
+def log_prob(
+    stack: Mechanisms, values: Tensor, features: Tensor, columns: Sequence[int] | None = None
+) -> Tensor:
+    """Log-density or log-probability (n, count) of each column given its parents.
+
+    Of columns that are not asked for, where some are named, it is -inf.
+    """
+    result = values.new_full((len(values), stack.count), -torch.inf)
+    asked = range(stack.count) if columns is None else columns
     size = ROWS_AT_ONCE if values.device.type == "cpu" else max(1, len(values))
     for a in range(0, len(values), size):
         rows = slice(a, a + size)
         own, seen = turned(values[rows], features[rows])
-        for part in portions(stack, range(stack.count), own.shape[1]):
+        for part in portions(stack, asked, own.shape[1]):
             each = part.log_prob(own, seen, part.weights())
             for group, found in zip(part.groups, each, strict=True):
                 result[rows, group.values] = found.T
