@@ -195,6 +195,8 @@ def nodes_of(engine: str) -> Iterator[dict]:
         found = {"engine": engine, "nodes": nodes, "seconds": took}
         if engine == "flow":
             found["limit"] = products(nodes)
+        if engine == "vaca":
+            found["weights"] = sum(p.numel() for p in model._net.parameters())
         found["queries"] = queries(model, rows_of(graph, 4096, seed=2), {"x0": 0.5})
         found["peak"] = peak()
         yield found
