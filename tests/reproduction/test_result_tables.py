@@ -22,7 +22,7 @@ from vaca.reproduction.figures import Picture
 from vaca.reproduction.paper import RESULT_MODELS, SCMS
 from vaca.reproduction.result_tables import Cell, Table, to_csv, to_html, to_latex, to_markdown
 from vaca.reproduction.run import Run, Store
-from vaca.reproduction.studies import edits_of
+from vaca.reproduction.studies import MODELS, edits_of
 from vaca.reproduction.truths import load_truth
 
 
@@ -397,3 +397,14 @@ def test_fairness_splits_are_stratified():
         (800, 240), (100, 30), (100, 30)
     ]  # fmt: skip
     assert not np.array_equal(parts[2], split(target, seed=4)[2])
+
+
+def test_what_would_take_the_papers_model_hours_is_run_when_it_is_named():
+    runs = EXPERIMENTS["depth"].runs(Options())
+    longest = {m: max(int(r.scm.split(":")[1]) for r in runs if r.model == m) for m in MODELS}
+    assert longest == {"vaca-paper": 12, "composite": 20}
+    named = Options(models=("vaca-paper",), scms=("long-chain:20",))
+    assert [r.scm for r in EXPERIMENTS["depth"].runs(named)] == ["long-chain:20"] * 3
+    rows = EXPERIMENTS["sample-size"].runs(Options())
+    most = {m: max(r.train for r in rows if r.model == m) for m in MODELS}
+    assert most == {"vaca-paper": 16_000, "composite": 100_000}
