@@ -93,3 +93,14 @@ def test_a_task_of_its_own_costs_what_its_runs_did(tmp_path):
     more = [Run("coverage:linear", "Composite", seed=s, task="coverage") for s in range(2, 7)]
     other = Run("coverage:curved", "Composite", seed=9, task="coverage")
     assert cpu_seconds([*more, other], store) == pytest.approx(12.0, rel=0.5)
+
+
+def test_runs_that_were_cut_short_say_nothing_of_the_others(tmp_path):
+    store = Store(tmp_path)
+    whole = Run("triangle-lin", "vaca-paper")
+    store.write(whole, report(whole, 89.0))
+    expected = cpu_seconds([whole], store)
+    for seed in range(5):
+        short = Run("triangle-lin", "vaca-paper", seed=seed, config={"epochs": 10})
+        store.write(short, report(short, 2.0))
+    assert cpu_seconds([whole], store) == expected == pytest.approx(90.0)

@@ -83,6 +83,8 @@ def measured(reports: Iterable[Mapping[str, Any]]) -> dict[str, float]:
         cpu = report.get("fit_cpu_seconds", report.get("fit_seconds"))
         if cpu is None or run.get("train") != USUAL_ROWS or run.get("task") == "parameters":
             continue
+        if {"epochs", "steps"} & set(run.get("config", {})):  # training that was cut short
+            continue
         # Older reports have the time of evaluating by the clock, which a busy machine stretches.
         whole = float(cpu) + float(report.get("evaluate_seconds", 0.0))
         seconds = float(report.get("cpu_seconds", whole))
