@@ -54,7 +54,7 @@ HEADINGS = {
     "depth": "Deep graphs",
     "sample-size": "Few rows and many",
     "unseen": "True models that no choice was made on",
-    "auto": "How well `vaca.auto` chooses",
+    "auto": "How good the winner of a contest of engines is",
     "check": "Wrong graphs and bad fits that `vaca check` finds",
     "coverage": "How often an interval holds the truth",
     "missing": "Tables with gaps",
