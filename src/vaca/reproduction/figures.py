@@ -123,7 +123,9 @@ def trend_words(frame: pd.DataFrame, x: str, xlabel: str, metric: str = "int_mmd
     for model in dict.fromkeys(part["model"]):
         mean = part[part["model"] == model].groupby(x)["value"].mean()
         first, last = (number(float(mean.iloc[k])) for k in (0, -1))
-        said.append(f"from {first} to {last} for {label(model)}")
+        end = float(mean.index[-1])
+        until = "" if end == high else f" (at {end:,g})"
+        said.append(f"from {first} to {last}{until} for {label(model)}")
     return (
         f"Lines against the {xlabel}, {low:g} to {high:g}: {TITLES[metric]} x100 goes "
         f"{' and '.join(said)}, on average over the panels."

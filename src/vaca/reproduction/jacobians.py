@@ -99,7 +99,8 @@ def jacobian_picture() -> Picture:
     caption = (
         "Mean size of the derivative of a row's quantity (down) by a column's (across); white is "
         "exactly zero, in any network of this depth. Left and middle: condition 1 on the decoder; "
-        "right: condition 2 on the encoder."
+        "right: condition 2 on the encoder. For the triangle, what an intervention on x2 "
+        "changes of the derivatives."
     )
     title = "The two design conditions as Jacobians"
     alt = (

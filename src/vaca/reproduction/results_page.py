@@ -84,9 +84,9 @@ WHY = {
     "carefl-paper": "The published CAREFL intervenes on nodes without enforcing the value and has "
     "a wider prior; ours follows the method.",
     "multicvae-paper": "The published MultiCVAE was scored in raw units.",
-    "vaca-paper": "The network is the published one; its starting weights and what abduction keeps "
-    "are not (see [deviations](deviations.md)). Its MMDs, means and CF MSE are better or the "
-    "same; these cells measure spread.",
+    "vaca-paper": "The network is the published one (on adult with two more layers); its starting "
+    "weights and what abduction keeps are not (see [deviations](deviations.md)). Its MMDs, means "
+    "and CF MSE are better or the same; these cells measure spread.",
     "flow": "In mgraph-nadd a parent turns the sign of the noise, which no data can show. In "
     "triangle-nlin x2 follows x1 closely, so that `do(x2)` asks for pairs that the data hardly "
     "have.",
