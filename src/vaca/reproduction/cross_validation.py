@@ -155,7 +155,7 @@ def _show(reports: Reports, options: Options) -> list[Table]:
             paper = {name: _plain(_settings(model, scm)[name]) for name in names}
             cells = [Cell(text=scm), Cell(text=label(model))]
             cells += [Cell(text=_words({n: best[n] for n in names})), Cell(text=_words(paper))]
-            cells += [Cell(text=_place(mine, paper)), Cell(100 * validation)]
+            cells += [Cell(text=_place(mine, paper)), Cell(validation)]
             cells += _scores([r for r in mine if r["run"]["config"] == best and r["scores"]])
             tried = {_words({n: r["run"]["config"][n] for n in names}) for r in mine}
             rows.append((*cells, Cell(text=str(len(tried)))))
