@@ -51,7 +51,7 @@ def main() -> None:
     ]
     note = (
         f"Median of {REPEATS} fresh processes each, taken in turns. What holds the first use of an "
-        "engine is the import of scikit-learn (engines are its estimators) and, for networks, torch."
+        "engine is the import of scikit-learn (engines are its estimators), and torch for networks."
     )
     finish(record("startup", "Start-up of the command line", rows, note))
 
