@@ -240,7 +240,8 @@ def table(done: dict[str, Any], own: dict[str, dict[str, float]]) -> str:
         "",
         "Seed 0 of the tables of `vaca reproduce default`, protocol paper. Default / peer: "
         "geometric mean, and on how many tables the default is better or equal. Of dowhy, "
-        "counterfactuals are scored where all its mechanisms can be inverted.",
+        "counterfactuals are scored where all its mechanisms can be inverted; where a peer has "
+        "fewer tables, the largest have not been run, or it has not the kinds of columns.",
         "",
         "| peer | score | tables | default / peer | better or equal | CPU s of the peer's fit |",
         "| :-- | :-- | --: | --: | --: | --: |",
