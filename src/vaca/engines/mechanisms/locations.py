@@ -186,13 +186,13 @@ def near(e: Array) -> Array:
 
 def width(e: Array, w: Array, folds: Array) -> float:
     """How smooth the curve of noise is: the smoothest that held-out residuals do not contradict."""
-    scores = []
-    for width in WIDTHS:
-        density = np.empty(len(e))
-        for k in np.unique(folds):
-            out = folds == k
-            density[out] = NoiseCurve.fit(e[~out], w[~out], width).log_density(e[out])
-        scores.append(density)
+    scores = np.empty((len(WIDTHS), len(e)))
+    for k in np.unique(folds):
+        out = folds == k
+        kept, own, left = e[~out], w[~out], e[out]
+        order = np.argsort(kept, kind="stable")
+        for density, width in zip(scores, WIDTHS, strict=True):
+            density[out] = NoiseCurve.fit(kept, own, width, order).log_density(left)
     best = int(np.argmax([np.average(s, weights=w) for s in scores]))
     for k in range(best):
         gain = scores[best] - scores[k]

@@ -48,10 +48,14 @@ class NoiseCurve:
 
     @classmethod
     def fit(
-        cls, residual: np.ndarray, weights: np.ndarray | None = None, width: float = 0.12
+        cls,
+        residual: np.ndarray,
+        weights: np.ndarray | None = None,
+        width: float = 0.12,
+        order: np.ndarray | None = None,
     ) -> NoiseCurve:
-        """The curve of residuals (n,), smoothed over ``width``."""
-        order = np.argsort(residual, kind="stable")
+        """The curve of residuals (n,), smoothed over ``width``; ``order`` sorts them, if known."""
+        order = np.argsort(residual, kind="stable") if order is None else order
         e = residual[order]
         w = np.ones(len(e)) if weights is None else np.maximum(weights[order], 1e-12)
         if np.isinf(width):
