@@ -243,28 +243,28 @@ def table(done: dict[str, Any], own: dict[str, dict[str, float]]) -> str:
         "counterfactuals are scored where all its mechanisms can be inverted; where a peer has "
         "fewer tables, the largest have not been run, or it has not the kinds of columns.",
         "",
-        "| peer | score | tables | default / peer | better or equal | CPU s of the peer's fit |",
-        "| :-- | :-- | --: | --: | --: | --: |",
+        "| peer | score | tables | default / peer | better or equal |",
+        "| :-- | :-- | --: | --: | --: |",
     ]
     for peer in PEERS:
         found = {n.split()[0]: r for n, r in done.items() if n.endswith(" " + peer) and r}
         failed = [n for n, r in found.items() if "error" in r]
         for metric, title in SHOWN.items():
             both = [
-                (own[n][metric] + 1e-3, r["scores"][metric] + 1e-3, r["fit_cpu_seconds"])
+                (own[n][metric] + 1e-3, r["scores"][metric] + 1e-3)
                 for n, r in found.items()
                 if n in own and own[n].get(metric) is not None
                 and r.get("scores", {}).get(metric) is not None
             ]  # fmt: skip
             if not both:
                 continue
-            a, b, cpu = np.array(both).T
+            a, b = np.array(both).T
             lines.append(
                 f"| {peer} | {title} | {len(a)} | {np.exp(np.log(a / b).mean()):.2f} | "
-                f"{100 * np.mean(a <= b):.0f} % | {np.median(cpu):.1f} |"
+                f"{100 * np.mean(a <= b):.0f} % |"
             )
         if failed:
-            lines.append(f"| {peer} | no answer | {len(failed)} | | | |")
+            lines.append(f"| {peer} | no answer | {len(failed)} | | |")
     return "\n".join(lines) + "\n"
 
 

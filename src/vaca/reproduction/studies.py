@@ -32,7 +32,7 @@ STRENGTHS = (0.0, 0.25, 0.5, 1.0, 2.0)
 ROWS = (250, 1000, 4000, 16_000, 100_000)
 #: The paper's model makes its 500 rounds over all rows, however many there are.
 MOST_ROWS = {"vaca-paper": 16_000}
-#: Its cost grows with the third power of the path: 12 nodes take six CPU minutes, 20 half an hour.
+#: Its cost grows with the third power of the path: 12 nodes take six CPU minutes.
 MOST_NODES = {"vaca-paper": 12}
 #: Changes of each kind that are tried, of all that a graph allows.
 TRIED = 2
