@@ -199,9 +199,9 @@ def box(values: Mapping[str, Mapping[str, Sequence[float]]], *, ylabel: str) -> 
         for patch, colour in zip(boxes["boxes"], ENGINE_COLOURS, strict=False):
             patch.set_facecolor(colour + "55")
             patch.set_edgecolor(colour)
-        axis.set_xticks(
-            range(1, len(names) + 1), [label(n) for n in names], rotation=25, fontsize=8
-        )
+        shown = [label(n) for n in names]
+        turned = {"rotation": 40, "ha": "right", "rotation_mode": "anchor"}
+        axis.set_xticks(range(1, len(names) + 1), shown, fontsize=8, **turned)
         axis.set_title(graph, fontsize=10)
         axis.set_ylabel(ylabel)
         axis.set_yscale("log")
