@@ -23,6 +23,7 @@ from vaca.engines.columnwise import ColumnwiseEngine
 from vaca.engines.engine import KEPT_ROWS
 from vaca.engines.fit_input import FitInput
 from vaca.engines.forecast import Forecast
+from vaca.engines.mechanisms.blend import Mixture
 from vaca.engines.mechanisms.choosing import choose_hurdle, choose_numeric
 from vaca.engines.mechanisms.choosing_levels import choose_levels
 from vaca.engines.mechanisms.hurdle import Hurdle, edge_of
@@ -45,11 +46,12 @@ FAMILIES = (
 _KINDS: dict[str, Any] = {
     "numeric": Numeric,
     "levels": Levels,
+    "mixture": Mixture,
     "root": Root,
     "together": Together,
     "hurdle": Hurdle,
 }
-Mechanism = Numeric | Levels | Root | Together | Hurdle
+Mechanism = Numeric | Levels | Mixture | Root | Together | Hurdle
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -91,7 +93,7 @@ class Composite(ColumnwiseEngine):
     {'x1': 'as observed', 'x2': 'linear', 'x3': 'linear'}
     """
 
-    revision = 5
+    revision = 6
     columns_: pd.DataFrame = field(init=False)
     leaderboard_: pd.DataFrame = field(init=False)
 

@@ -21,6 +21,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import eval_legendre, ndtr
 
+from vaca.engines.mechanisms.blend import LEAST_SHARE, Blend, in_words, nearest_shares
 from vaca.engines.mechanisms.choosing_levels import choose_levels
 from vaca.engines.mechanisms.designs import Design
 from vaca.engines.mechanisms.hurdle import Hurdle
@@ -40,6 +41,7 @@ from vaca.engines.mechanisms.trials import (
     near_the_mark,
     possible_designs,
     score,
+    together,
 )
 from vaca.engines.trees import leaves_trace
 from vaca.engines.walls import walls
@@ -67,20 +69,15 @@ def choose_numeric(
     def attempt(recipe: Recipe) -> Trial:
         if recipe not in trials:
             rng = np.random.default_rng([given.seed, 6])  # the same dither for all
-            fitted, density, miss = fit_numeric(
+            fitted, density, miss, told = fit_numeric(
                 recipe, given.x, given.y, given.w, given.folds, given.groups, rng
             )
             terms = len(fitted.location.beta) + 300 * recipe.trees + recipe.robust
             terms += 0 if fitted.spread is None else len(fitted.spread.beta)
             terms += (recipe.scale[0] not in PLAIN) + len(fitted.location.design.cuts)
-            with np.errstate(invalid="ignore"):  # rows that trees have no score for are NaN
-                density = np.logaddexp(density, anywhere)  # else one far row outweighs all others
-            if fitted.explodes(given.x, given.y, np.random.default_rng([given.seed, 8])):
-                density = np.minimum(density, anywhere)
-            trials[recipe] = Trial(recipe.words(), density, terms, fitted, miss)
+            density = _tamed(given, fitted, density)
+            trials[recipe] = Trial(recipe.words(), density, terms, fitted, miss, told)
         return trials[recipe]
-
-    anywhere = _background(given.y)
 
     def bent(recipe: Recipe) -> bool:
         """Whether it is no power, or one that is clearly better than its line."""
@@ -156,9 +153,61 @@ def choose_numeric(
                     attempt(replace(base, curves=curves, depth=depth, spread=spread, robust=True))
     found = list(trials.values())
     chosen = choose(found, given.w, [trials[r] for r in allowed()])
+    mixed = _blended(given, chosen, found)
+    if mixed is not None:
+        found.append(mixed)
+        chosen = next(t for t in found if t.chosen)
     if "flow" in families and not count and _shape_left(given, chosen.mechanism):
         found.append(_with_flow(given, chosen))
     return next(t for t in found if t.chosen).mechanism, found
+
+
+def _blended(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
+    """Locations of several candidates on the chosen one's scale; chosen if that is better."""
+    recipe = chosen.mechanism.recipe
+    if recipe.proportional or recipe.trees or chosen.mechanism.exact:
+        return None
+    kind = (recipe.scale, False, False)
+    others = [
+        trial
+        for trial in near_the_mark(found, given.w)
+        if (own := trial.mechanism.recipe) is not recipe
+        and (own.scale, own.proportional, own.trees) == kind
+    ]
+    trials = [chosen, *others]
+    t = chosen.mechanism.scaled(given.y, np.random.default_rng([given.seed, 6]))
+    own = chosen.mechanism.own_weights(given.x, t, given.w)
+    told = np.stack([trial.told for trial in trials], 1)  # type: ignore[misc]
+    shares = nearest_shares(told, t, given.w * own)
+    keep = shares > LEAST_SHARE
+    keep[0] = True
+    trials, told = [t for t, k in zip(trials, keep, strict=True) if k], told[:, keep]
+    if len(trials) == 1:
+        return None
+    shares = nearest_shares(told, t, given.w * own)
+    blend = Blend(
+        [trial.mechanism.location for trial in trials], shares,
+        np.array([bool(t.mechanism.recipe.spread or t.mechanism.recipe.robust) for t in trials]),
+        given.x.min(0), given.x.max(0),
+    )  # fmt: skip
+    fitted, density, miss, _ = fit_numeric(
+        replace(recipe, steps=False), given.x, given.y, given.w, given.folds, given.groups,
+        np.random.default_rng([given.seed, 6]), blend=(blend, told @ shares),
+    )  # fmt: skip
+    names = in_words(shares, [trial.mechanism.recipe.place() for trial in trials])
+    density = _tamed(given, fitted, density)
+    trial = Trial(recipe.words(names), density, sum(t.terms for t in trials), fitted, miss)
+    return together(trial, chosen, given.w)
+
+
+def _tamed(given: Inputs, fitted: Numeric, density: np.ndarray) -> np.ndarray:
+    """Log-densities of which one far row does not outweigh all others, low if draws explode."""
+    anywhere = _background(given.y)
+    with np.errstate(invalid="ignore"):  # rows that trees have no score for are NaN
+        density = np.logaddexp(density, anywhere)
+    if fitted.explodes(given.x, given.y, np.random.default_rng([given.seed, 8])):
+        density = np.minimum(density, anywhere)
+    return density
 
 
 def _shape_left(given: Inputs, mechanism: Numeric) -> bool:
@@ -200,7 +249,8 @@ def _with_flow(given: Inputs, base: Trial) -> Trial:
     error = float(np.std(given.w[out] * gains) / np.sqrt(out.sum()))
     mechanism = replace(base.mechanism, flow=flow)
     better = float(np.average(gains, weights=given.w[out]))
-    trial = Trial(mechanism.words(), base.density, base.terms + 5000, mechanism)
+    words = base.words + ", then a flow"
+    trial = Trial(words, base.density, base.terms + 5000, mechanism)
     trial.score, trial.error = base.score + better, error
     if better > 2.0 * error:
         base.chosen, trial.chosen = False, True

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from vaca.engines.mechanisms.blend import LEAST_SHARE, Mixture, in_words, likeliest_shares
 from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
 from vaca.engines.mechanisms.trials import (
     ROWS_FOR_STEPS,
@@ -17,6 +18,7 @@ from vaca.engines.mechanisms.trials import (
     lead,
     possible_designs,
     score,
+    together,
 )
 from vaca.engines.trees import leaves_trace
 
@@ -30,7 +32,7 @@ MAX_TREE_LEVELS = 12
 
 def choose_levels(
     given: Inputs, levels: int, families: frozenset[str], *, ordered: bool = False
-) -> tuple[Levels, list[Trial]]:
+) -> tuple[Levels | Mixture, list[Trial]]:
     """The mechanism of a column with levels, and all that were tried.
 
     Levels that are not known to be ordered are treated as ordered only if that predicts best.
@@ -75,7 +77,30 @@ def choose_levels(
         # where interventions part the two. Rows that follow a strict rule say so clearly.
         attempt(replace(recipe, shrunk=True))
     found = list(trials.values())
-    return choose(found, given.w, _clear(trials, given.w)).mechanism, found
+    mixed = _mixed(given, choose(found, given.w, _clear(trials, given.w)), found)
+    found += [] if mixed is None else [mixed]
+    return next(t for t in found if t.chosen).mechanism, found
+
+
+def _mixed(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
+    """Probabilities of several candidates; chosen if that is better."""
+    if chosen.mechanism.recipe.frequencies:
+        return None
+    others = [t for t in found if t is not chosen and not t.mechanism.recipe.frequencies]
+    trials = [chosen, *others]
+    log_p = np.stack([trial.density for trial in trials], 1)
+    keep = likeliest_shares(log_p, given.w) > LEAST_SHARE
+    keep[0] = True
+    trials, log_p = [t for t, k in zip(trials, keep, strict=True) if k], log_p[:, keep]
+    if len(trials) == 1:
+        return None
+    shares = likeliest_shares(log_p, given.w)
+    parts = [trial.mechanism for trial in trials]
+    mixture = Mixture(parts, shares, given.x.min(0), given.x.max(0))
+    words = in_words(shares, [trial.words for trial in trials])
+    density = np.log(np.exp(log_p) @ shares)
+    terms = sum(trial.terms for trial in trials)
+    return together(Trial(words, density, terms, mixture), chosen, given.w)
 
 
 def _clear(trials: dict[LevelsRecipe, Trial], w: np.ndarray) -> list[Trial]:

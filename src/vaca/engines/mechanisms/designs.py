@@ -236,6 +236,13 @@ def with_steps(design: Design, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> D
     return replace(design, cuts=cuts)
 
 
+def moved_steps(design: Design, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> Design:
+    """The design with its steps where these rows put them."""
+    if not len(design.cuts):
+        return design
+    return with_steps(replace(design, cuts=design.cuts[:0]), x, y, w)
+
+
 def _best_step(
     x: np.ndarray, left: np.ndarray, w: np.ndarray, order: np.ndarray
 ) -> tuple[float, float]:

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
+from vaca.engines.mechanisms.blend import Mixture, levels_of
 from vaca.engines.mechanisms.levels import Levels
 from vaca.engines.mechanisms.numeric import Numeric
 
@@ -34,12 +35,8 @@ class Hurdle:
 
     edge: float
     top: bool
-    at: Levels
+    at: Levels | Mixture
     other: Numeric
-
-    def words(self) -> str:
-        """What a person reads in the leaderboard."""
-        return f"{self.edge:g} or not ({self.at.recipe.words()}), else {self.other.words()}"
 
     def _share(self, x: np.ndarray) -> np.ndarray:
         """Probability (n,) of the edge."""
@@ -105,7 +102,7 @@ class Hurdle:
             for part in ("at:", "other:")
         )
         edge, top = state["edge"]
-        return cls(float(edge), bool(top), Levels.from_arrays(at), Numeric.from_arrays(other))
+        return cls(float(edge), bool(top), levels_of(at), Numeric.from_arrays(other))
 
 
 def edge_of(y: np.ndarray, *, count: bool = False) -> tuple[float, bool] | None:

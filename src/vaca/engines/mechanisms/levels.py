@@ -155,30 +155,39 @@ def fit_levels(
         design = _blank(x)
     else:
         design = Design.build(x, groups, curves=recipe.curves, depth=recipe.depth)
+    designs = dict.fromkeys(every, design)
     if recipe.steps:
+        for k in every:  # steps that a row has helped to place flatter it
+            other = folds != k
+            designs[k] = _stepped(design, x[other], y[other], w[other], levels)
         design = _stepped(design, x, y, w, levels)
         if not len(design.cuts):  # nothing new to try
             beta, cuts = np.zeros((len(design.penalty()), levels)), np.zeros(levels - 1)
             return Levels(recipe, levels, design, beta, 0.0, None, cuts), np.full(len(y), FLOOR)
     a, penalised = design(x), design.penalty()
     prior = _prior(recipe, design, a)
+    own = {k: (a, penalised, prior) for k in every}
+    if recipe.steps:
+        for k, d in designs.items():
+            own[k] = (d(x), d.penalty(), _prior(recipe, d, d(x[folds != k])))
     best: tuple[float, float, Array] | None = None
     starts: dict[Any, Any] = {}
     fit: Any = _ordered if recipe.ordered else _logistic
     told: Any = _told_ordered if recipe.ordered else _told
     for strength in reversed(STRENGTHS) if penalised.any() else (0.0,):
-        penalty = penalised * strength + prior
         density = np.empty(len(y))
         for k in every:
             out = folds == k
-            starts[k] = fit(a[~out], y[~out], w[~out], levels, penalty, starts.get(k))
-            found = told(a[out], starts[k])
+            terms, pays, before = own[k]
+            penalty = pays * strength + before
+            starts[k] = fit(terms[~out], y[~out], w[~out], levels, penalty, starts.get(k))
+            found = told(terms[out], starts[k])
             density[out] = np.maximum(found[np.arange(out.sum()), y[out]], FLOOR)
         score = float(np.average(density, weights=w))
         if best is None or score > best[0]:
             best = (score, strength, density)
     _, strength, density = best  # type: ignore[misc]  # there is always one strength
-    start = starts[every[0]] if len(every) else None
+    start = starts[every[0]] if len(every) and not recipe.steps else None
     fitted = fit(a, y, w, levels, penalised * strength + prior, start)
     beta, cuts = fitted if recipe.ordered else (fitted, np.zeros(0))
     return Levels(recipe, levels, design, beta, strength, None, cuts), density

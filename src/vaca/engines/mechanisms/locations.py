@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from vaca.engines.mechanisms.recipe import SPREADS, Recipe
 from vaca.engines.mechanisms.scale import Scale
 from vaca.engines.trees import Trees
 
-__all__ = ["Linear", "add_trees", "crossfit", "fit_location", "fit_spread"]
+__all__ = ["Linear", "add_trees", "crossfit", "fit_location", "fit_spread", "stepwise"]
 
 #: A scale that is fitted directly gets no smaller than this share of the mean residual.
 PLAIN_LEAST = 1e-3
@@ -60,6 +61,18 @@ def crossfit(
         # The same strength: it is one number out of all rows, and choosing it is most of the work.
         mean[folds == k] = a[folds == k] @ solve(total - part, penalty, strength)[0]
     return Linear(design, beta, strength), mean
+
+
+def stepwise(
+    designs: Mapping[int, Design], x: Array, t: Array, w: Array, folds: Array, strength: float
+) -> Array:
+    """Each row's value by the design of its fold, whose steps other rows have placed."""
+    mean = np.empty(len(t))
+    for k, design in designs.items():
+        out = folds == k
+        sums = Sums.of(design(x[~out]), t[~out], w[~out])
+        mean[out] = design(x[out]) @ solve(sums, design.penalty(), strength)[0]
+    return mean
 
 
 def fit_location(

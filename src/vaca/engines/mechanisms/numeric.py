@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vaca.engines.columnwise import normal_between
-from vaca.engines.mechanisms.designs import Design, telling_products, too_many_pairs, with_steps
+from vaca.engines.mechanisms.blend import Blend, location_of
+from vaca.engines.mechanisms.designs import (
+    Design,
+    moved_steps,
+    telling_products,
+    too_many_pairs,
+    with_steps,
+)
 from vaca.engines.mechanisms.locations import (
     PLAIN_LEAST,
     Linear,
@@ -27,6 +34,7 @@ from vaca.engines.mechanisms.locations import (
     linear_of,
     logged,
     near,
+    stepwise,
 )
 from vaca.engines.mechanisms.locations import (
     width as width_of,
@@ -59,7 +67,7 @@ class Numeric:
 
     recipe: Recipe
     scale: Scale
-    location: Linear
+    location: Linear | Blend
     trees: Trees | None
     spread: Linear | None
     limits: np.ndarray  # of the log-scale
@@ -70,10 +78,6 @@ class Numeric:
     reach: tuple[float, float] = (-np.inf, np.inf)  # of the location, on a logarithmic scale
 
     # ------------------------------------------------------------------ values and noise
-
-    def words(self) -> str:
-        """What a person reads in the leaderboard."""
-        return self.recipe.words() + (", then a flow" if self.flow is not None else "")
 
     def _mean(self, x: np.ndarray) -> np.ndarray:
         mean = self.location(x)
@@ -156,7 +160,7 @@ class Numeric:
         self, x: np.ndarray, y: np.ndarray, w: np.ndarray, folds: np.ndarray, rng: Any
     ) -> Numeric:
         """The same mechanism fitted to weighted rows, with the same choices."""
-        fitted, _, _ = fit_numeric(self.recipe, x, y, w, folds, (), rng, like=self)
+        fitted, *_ = fit_numeric(self.recipe, x, y, w, folds, (), rng, like=self)
         if fitted.explodes(x, y, rng):
             # A scale near zero at one row makes its noise huge everywhere else.
             fitted = replace(self, location=fitted.location, trees=fitted.trees, flow=None)
@@ -165,6 +169,15 @@ class Numeric:
         v = replace(fitted, flow=None).noise(x, y, None)
         flow = self.flow.refit(x, v, w, int(rng.integers(2**31)))
         return replace(fitted, flow=flow)
+
+    def scaled(self, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Values (n,) on the scale of the location; a count anywhere within its cell."""
+        return self.scale.forward(_dithered(y, rng) if self.recipe.count else y)
+
+    def own_weights(self, x: np.ndarray, t: np.ndarray, w: np.ndarray) -> np.ndarray:
+        """What rows (n,) count by their noise, and if robust by how far they are."""
+        log_scale = self._log_scale(x)
+        return _own_weights(self.recipe, t - self._mean(x), log_scale, w)
 
     def explodes(self, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> bool:
         """Whether drawn values spread much further than the observed ones: tails, a wide scale."""
@@ -187,9 +200,11 @@ class Numeric:
             "limits": np.array([*self.limits, self.width, *self.reach]),
             "curve": np.stack([self.curve.u, self.curve.e, self.curve.slope]),
         }
-        for name, part in (("location", self.location), ("spread", self.spread)):
-            if part is not None:
-                state |= {f"{name}.{k}": v for k, v in linear_arrays(part).items()}
+        own = self.location
+        place = own.arrays() if isinstance(own, Blend) else linear_arrays(own)
+        state |= {f"location.{k}": v for k, v in place.items()}
+        if self.spread is not None:
+            state |= {f"spread.{k}": v for k, v in linear_arrays(self.spread).items()}
         if self.trees is not None:
             state |= {f"trees.{k}": np.asarray(v) for k, v in vars(self.trees).items()}
         if self.flow is not None:
@@ -217,7 +232,7 @@ class Numeric:
 
             flow = Flow.from_arrays(parts["flow"])
         return cls(
-            recipe, scale, linear_of(parts["location"]),
+            recipe, scale, location_of(parts["location"]),
             Trees(**parts["trees"]) if parts["trees"] else None,
             linear_of(parts["spread"]) if parts["spread"] else None,
             state["limits"][:2], NoiseCurve(*state["curve"]), float(state["limits"][2]),
@@ -246,7 +261,8 @@ def fit_numeric(
     rng: np.random.Generator,
     *,
     like: Numeric | None = None,
-) -> tuple[Numeric, np.ndarray, np.ndarray]:
+    blend: tuple[Blend, np.ndarray] | None = None,
+) -> tuple[Numeric, np.ndarray, np.ndarray, np.ndarray]:
     """Fit a mechanism, with residuals of rows that its parts had not seen.
 
     Parameters
@@ -257,35 +273,55 @@ def fit_numeric(
         For every input the parent it belongs to.
     like : Numeric, optional
         A fitted mechanism whose designs, strengths and tree structures are used again.
+    blend : Blend and ndarray (n,), optional
+        The location, and each row's by rows of the other folds; then it is not fitted.
 
     Returns
     -------
-    Numeric; of every row, by a fit that had not seen it: log-density (n,), and the distance (n,) of
-    its value from the median
+    Numeric; of every row, by a fit that had not seen it: log-density (n,), the distance (n,) of its
+    value from the median, and its location (n,), NaN where trees have none
     """
     scale = Scale.of(y, *recipe.scale) if like is None else like.scale
     t = scale.forward(_dithered(y, rng) if recipe.count else y)
-    if like is None:
+    if like is not None and isinstance(like.location, Blend):
+        blend = like.location.refit(x, t, w, like.own_weights(x, t, w), folds)
+    strength = None
+    fold_designs: dict[int, Design] = {}  # steps that a row has helped to place flatter it
+    if blend is not None:
+        design = blend[0].parts[0].design
+    elif like is None:
         kind: dict[str, Any] = {"curves": recipe.curves, "depth": recipe.depth}
         if recipe.depth is not None and too_many_pairs(x.shape[1], len(x)):
             design = telling_products(x, groups, t, w, **kind)
         else:
             design = Design.build(x, groups, **kind)
-        design = with_steps(design, x, t, w) if recipe.steps else design
-        strength = None
+        if recipe.steps:
+            for k in np.unique(folds):
+                other = folds != k
+                fold_designs[k] = with_steps(design, x[other], t[other], w[other])
+            design = with_steps(design, x, t, w)
     else:
-        design, strength = like.location.design, like.location.strength
-        if recipe.steps:  # other rows would have put them elsewhere
-            design = with_steps(replace(design, cuts=design.cuts[:0]), x, t, w)
+        # Other rows would have put steps elsewhere.
+        design, strength = moved_steps(like.location.design, x, t, w), like.location.strength
     old_trees, old_spread = (None, None) if like is None else (like.trees, like.spread)
-    a = design(x)
-    location, mean = fit_location(recipe, scale, design, a, t, w, folds, strength)
+    a = design(x) if blend is None else x[:, :0]
+
+    def located(by: np.ndarray) -> tuple[Linear | Blend, np.ndarray]:
+        """The location of rows that count ``by``, and each row's by rows of the other folds."""
+        if blend is not None:
+            return blend
+        found, mean = fit_location(recipe, scale, design, a, t, by, folds, strength)
+        if fold_designs:
+            mean = stepwise(fold_designs, x, t, by, folds, found.strength)
+        return found, mean
+
+    location, mean = located(w)
     trees = None
-    if recipe.trees:
+    if recipe.trees and isinstance(location, Linear):
         trees, mean = add_trees(old_trees, location, a, mean, x, t, w, folds)
     if like is not None and trees is not None:
         # What trees leave of rows they have seen is too little: the noise stays as it was found.
-        return replace(like, location=location, trees=trees), np.zeros(0), np.zeros(0)
+        return replace(like, location=location, trees=trees), *[np.zeros(0)] * 3
     every = np.isfinite(mean)
     if not every.all():  # trees were tried on some rows only
         x, y, t, w, mean, a = x[every], y[every], t[every], w[every], mean[every], a[every]
@@ -299,11 +335,8 @@ def fit_numeric(
             if like is not None:
                 log_scale = np.clip(log_scale, *like.limits)
             limits = np.array([log_scale.min() - SCALE_MARGIN, log_scale.max() + SCALE_MARGIN])
-        own = np.exp(-2 * (log_scale - np.average(log_scale, weights=w)))
-        if recipe.robust:
-            own = own * near(residual * np.exp(-log_scale))
         if trees is None:
-            location, mean = fit_location(recipe, scale, design, a, t, w * own, folds, strength)
+            location, mean = located(w * _own_weights(recipe, residual, log_scale, w))
             residual = t - mean
     exact = not recipe.count and float(np.abs(residual).max()) < EXACT
     e = residual * np.exp(-log_scale)
@@ -317,13 +350,15 @@ def fit_numeric(
         recipe, scale, location, trees, spread, limits, curve, width, exact, None, reach
     )
     if like is not None:
-        return fitted, np.zeros(0), np.zeros(0)
+        return fitted, *[np.zeros(0)] * 3
     # A density averaged over a cell: how fine a candidate is beyond that must not decide.
     half = 0.5 if recipe.count else CELL * float(y.std())
     miss = np.full(len(every), np.nan)
     miss[every] = np.abs(y - scale.back(mean + np.exp(log_scale) * curve.residual(np.zeros(1))))
+    told = np.full(len(every), np.nan)
+    told[every] = mean
     if exact:
-        return fitted, np.full(len(every), -np.log(2 * half or 1.0)), miss
+        return fitted, np.full(len(every), -np.log(2 * half or 1.0)), miss, told
     found = np.empty(len(y))
     low, high = cells(scale, y, mean, log_scale, half)
     low = np.where(y <= 0, -np.inf, low) if recipe.count else low
@@ -332,7 +367,14 @@ def fit_numeric(
         found[out] = NoiseCurve.fit(e[~out], w[~out], width).cell(low[out], high[out])
     density = np.full(len(every), np.nan)
     density[every] = found - np.log(2 * half)
-    return fitted, density, miss
+    return fitted, density, miss, told
+
+
+def _own_weights(
+    recipe: Recipe, residual: np.ndarray, log_scale: np.ndarray, w: np.ndarray
+) -> np.ndarray:
+    own = np.exp(-2 * (log_scale - np.average(log_scale, weights=w)))
+    return own * near(residual * np.exp(-log_scale)) if recipe.robust else own
 
 
 def _dithered(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -50,8 +50,8 @@ class Recipe:
         """Whether noise is added, the same for all rows."""
         return not self.spread and self.scale[0] in PLAIN and not self.count
 
-    def words(self) -> str:
-        """What a person reads in the leaderboard."""
+    def place(self) -> str:
+        """The location in words."""
         names = {
             (0, None): "linear", (0, 0): "linear with products",
             (1, None): "curves", (1, 0): "curves with products",
@@ -60,7 +60,11 @@ class Recipe:
             (3, None): "cubes", (3, 0): "cubes with products",
         }  # fmt: skip
         text = names[self.curves, self.depth] + (" with steps" if self.steps else "")
-        text += ", then trees" if self.trees else ""
+        return text + (", then trees" if self.trees else "")
+
+    def words(self, place: str = "") -> str:
+        """What a person reads in the leaderboard; ``place`` in place of its own location."""
+        text = place or self.place()
         text += f", spread {self.spread}" if self.spread else ""
         text += ", robust" if self.robust else ""
         if self.proportional:

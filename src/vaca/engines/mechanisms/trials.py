@@ -19,9 +19,10 @@ POWERS = ((2, None), (2, 0), (3, None), (3, 0))
 ROWS_FOR_CURVES = 40
 #: Fewer rows than this make no steps.
 ROWS_FOR_STEPS = 100
-#: Standard errors by which steps must beat everything without them: in few rows a bend looks like a
-#: step, and the rows that score steps have also helped to place them.
-STEPS_LEAD = 4.0
+#: Standard errors by which steps must beat everything without them: a bend looks like a step.
+STEPS_LEAD = 1.0
+#: The same for several candidates together to beat the chosen one.
+BLEND_LEAD = 1.0
 #: Fewer rows than this grow no trees.
 ROWS_FOR_TREES = 200
 #: The mean distance of values from their medians may be this many times the best candidate's.
@@ -63,6 +64,7 @@ class Trial:
     terms: int
     mechanism: Any
     miss: np.ndarray | None = None
+    told: np.ndarray | None = None  # its location of each row, on the mechanism's scale
     score: float = field(default=np.nan)
     error: float = field(default=np.nan)
     chosen: bool = False
@@ -126,6 +128,15 @@ def lead(one: Trial, other: Trial, w: np.ndarray) -> float:
     """By how many standard errors one trial is better than another."""
     better, error = gain(one, other, w)
     return better / max(error, 1e-12)
+
+
+def together(trial: Trial, chosen: Trial, w: np.ndarray) -> Trial:
+    """Several candidates as one trial; chosen in place of the simplest good one if better."""
+    better, trial.error = gain(trial, chosen, w)
+    trial.score = chosen.score + better
+    if better > BLEND_LEAD * trial.error:
+        chosen.chosen, trial.chosen = False, True
+    return trial
 
 
 def possible_designs(
