@@ -10,7 +10,7 @@ from torch import Tensor
 
 from vaca.engines.nn import learning
 from vaca.engines.nn.candidates import Candidates
-from vaca.engines.nn.flow_network import Head, Mechanisms, _log_between
+from vaca.engines.nn.flow_network import Head, Mechanisms, log_between
 from vaca.engines.nn.learning import learn, log_prob, turned
 
 HEADS = [
@@ -62,7 +62,7 @@ def plain(stack: Mechanisms, values: Tensor) -> Tensor:
         mu, s, spline = stack._spline(h, skip, [j])
         x = values.T[[j]]
         if head.kind == "count":
-            result.append(_log_between(*stack._cells(x, [head], mu, s, spline))[0])
+            result.append(log_between(*stack._cells(x, [head], mu, s, spline))[0])
         else:
             u, slope = spline.call_and_ladj((x - mu) * torch.exp(-s))
             result.append((-0.5 * u**2 - 0.5 * math.log(2 * math.pi) + slope - s)[0])

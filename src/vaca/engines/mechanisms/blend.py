@@ -180,7 +180,8 @@ def in_words(shares: Array, names: Sequence[str]) -> str:
     >>> in_words(np.array([0.25, 0.75]), ["linear", "curves"])
     '75 % curves + 25 % linear'
     """
-    some = sorted(
-        ((s, n) for s, n in zip(shares, names, strict=True) if s > 0), key=lambda sn: -sn[0]
-    )
+    total = {name: 0.0 for name in names}  # two may differ in their spread only
+    for share, name in zip(shares, names, strict=True):
+        total[name] += share
+    some = sorted(((s, n) for n, s in total.items() if s > 0), key=lambda part: -part[0])
     return " + ".join(f"{100 * share:.0f} % {name}" for share, name in some)

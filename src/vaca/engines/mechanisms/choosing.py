@@ -15,7 +15,7 @@ what is left, the spread, and less weight for far residuals if tails are heavy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import replace
 
 import numpy as np
@@ -157,7 +157,7 @@ def choose_numeric(
     if mixed is not None:
         found.append(mixed)
         chosen = next(t for t in found if t.chosen)
-    if "flow" in families and not count and _shape_left(given, chosen.mechanism):
+    if "flow" in families and _shape_left(given, chosen.mechanism):
         found.append(_with_flow(given, chosen))
     return next(t for t in found if t.chosen).mechanism, found
 
@@ -219,11 +219,13 @@ def _shape_left(given: Inputs, mechanism: Numeric) -> bool:
     return _told(given, mechanism, range(1, 7), SHAPE_LEFT)
 
 
-def _told(given: Inputs, mechanism: Numeric, what: Iterable[int | str], errors: float) -> bool:
+def _told(given: Inputs, mechanism: Numeric, what: Collection[int | str], errors: float) -> bool:
     """Whether causes predict the size of the noise, or a polynomial of its rank."""
     if mechanism.exact or not given.x.shape[1]:
         return False
-    u = mechanism.noise(given.x, given.y, None)
+    # Middles of the cells of counts tell the causes, draws within them do not.
+    rng = np.random.default_rng([given.seed, 9]) if "size" not in what else None
+    u = mechanism.noise(given.x, given.y, rng)
     inputs, several = given.x.shape[1], len(set(given.groups)) > 1
     depth = None if not several or inputs > 12 else 1 if inputs <= 3 else 0
     bent = len(given.y) >= ROWS_FOR_CURVES
@@ -243,7 +245,7 @@ def _with_flow(given: Inputs, base: Trial) -> Trial:
     """The mechanism with a network for what it leaves; chosen if that is clearly better."""
     from vaca.engines.mechanisms.flow import Flow
 
-    v = base.mechanism.noise(given.x, given.y, None)
+    v = base.mechanism.simpler(given.x, given.y)
     out = given.folds == 0
     flow, gains = Flow.fit(given.x, v, given.w, out, given.seed)
     error = float(np.std(given.w[out] * gains) / np.sqrt(out.sum()))
@@ -252,7 +254,10 @@ def _with_flow(given: Inputs, base: Trial) -> Trial:
     words = base.words + ", then a flow"
     trial = Trial(words, base.density, base.terms + 5000, mechanism)
     trial.score, trial.error = base.score + better, error
-    if better > 2.0 * error:
+    spoilt = mechanism.recipe.count and mechanism.explodes(
+        given.x, given.y, np.random.default_rng([given.seed, 8])
+    )
+    if better > 2.0 * error and not spoilt:
         base.chosen, trial.chosen = False, True
     return trial
 

@@ -4,7 +4,8 @@ r"""A network for what a simple mechanism leaves: noise whose shape changes with
 
 where :math:`v` is the noise that a simpler mechanism gives and :math:`S` a monotone
 rational-quadratic spline whose form depends on the parents. It starts as the identity, and causes
-beyond the data count as the nearest ones within: there the simpler mechanism goes on alone.
+beyond the data count as the nearest ones within: there the simpler mechanism goes on alone. Of a
+count both ends of its cell go through, and the probability between them is learned.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import torch
 from torch import Tensor, nn
 from zuko.transforms import MonotonicRQSTransform
 
+from vaca.engines.nn.flow_network import log_between
 from vaca.table.standard import Standard
 
 __all__ = ["Flow"]
@@ -26,6 +28,8 @@ HIDDEN, BINS, BOUND = 48, 12, 5.0
 STEPS, AGAIN, BATCH, RATE = 700, 50, 512, 8e-3
 #: Strength of the prior that pulls every weight to zero, in rows.
 PRIOR = 1.0
+#: Simpler noise further out than this counts as this far, and an open end as that far.
+FAR, OPEN = 8.0, 1e3
 _ROWS = 8192
 
 
@@ -61,7 +65,10 @@ class _Network(nn.Module):
         return spline.inv(u) * torch.exp(-scale) - shift
 
     def gain(self, x: Tensor, v: Tensor) -> Tensor:
-        """Log-density beyond that of a standard normal ``v``."""
+        """Log-density beyond that of a standard normal ``v``, or of a cell (n, 2) its logarithm."""
+        if v.ndim == 2:
+            ends = [self.noise(x, end)[0] for end in v.unbind(1)]
+            return log_between(*ends) - log_between(*v.unbind(1))
         u, slope = self.noise(x, v)
         return 0.5 * v.square() - 0.5 * u.square() + slope
 
@@ -83,6 +90,16 @@ class Flow:
         parts = [self.network.noise(a, b) for a, b in self._pieces(x, v)]
         u, slope = (torch.cat(p).numpy() for p in zip(*parts, strict=True))
         return u, slope
+
+    def ends(
+        self, x: np.ndarray, low: np.ndarray, high: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The noise of the ends of a cell, which may be open."""
+        a, b = (
+            np.where(np.isinf(v), v, self.noise(x, np.where(np.isinf(v), 0.0, v))[0])
+            for v in (low, high)
+        )
+        return a, b
 
     def back(self, x: np.ndarray, u: np.ndarray) -> np.ndarray:
         """The inverse of `noise`."""
@@ -110,6 +127,8 @@ class Flow:
         cls, x: np.ndarray, v: np.ndarray, w: np.ndarray, out: np.ndarray, seed: int
     ) -> tuple[Flow, np.ndarray]:
         """Train on the rows not ``out``, stop where ``out`` is predicted best, then use all.
+
+        ``v`` is simpler noise (n,), or of counts the ends (n, 2) of its cells.
 
         Returns
         -------
@@ -151,7 +170,8 @@ class Flow:
     def _tensors(
         self, x: np.ndarray, v: np.ndarray, w: np.ndarray
     ) -> tuple[Tensor, Tensor, Tensor]:
-        arrays = (self._inputs(x), np.clip(v, -8, 8), w)
+        near = np.where(np.isinf(v), np.sign(v) * OPEN, np.clip(v, -FAR, FAR))
+        arrays = (self._inputs(x), near, w)
         inputs, values, weights = (torch.from_numpy(np.asarray(a, np.float32)) for a in arrays)
         return inputs, values, weights
 

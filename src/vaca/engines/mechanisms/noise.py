@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-__all__ = ["NoiseCurve"]
+__all__ = ["NoiseCurve", "log_between"]
 
 #: Widths, in standard deviations of u, over which quantiles are averaged; infinite: a normal.
 WIDTHS = (np.inf, 0.35, 0.12, 0.04)
@@ -147,10 +147,7 @@ class NoiseCurve:
 
     def cell(self, low: np.ndarray, high: np.ndarray) -> np.ndarray:
         """Log-probability of a residual between ``low`` and ``high``."""
-        a, b = self.ends(low, high)
-        flip = a > 0
-        a, b = np.where(flip, -b, a), np.where(flip, -a, b)
-        return np.log(np.maximum(ndtr(b) - ndtr(a), 1e-12))
+        return log_between(*self.ends(low, high))
 
     def _place(self, at: np.ndarray, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         k = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, len(knots) - 2)
@@ -178,3 +175,10 @@ class NoiseCurve:
     ) -> np.ndarray:
         low = values[0] + slope[0] * (at - knots[0])
         return np.where(at < knots[0], low, values[-1] + slope[-1] * (at - knots[-1]))
+
+
+def log_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Log-probability of a standard normal between two ends; at least that of a trillionth."""
+    flip = low > 0
+    low, high = np.where(flip, -high, low), np.where(flip, -low, high)
+    return np.log(np.maximum(ndtr(high) - ndtr(low), 1e-12))

@@ -39,7 +39,7 @@ from vaca.engines.mechanisms.locations import (
 from vaca.engines.mechanisms.locations import (
     width as width_of,
 )
-from vaca.engines.mechanisms.noise import NoiseCurve
+from vaca.engines.mechanisms.noise import NoiseCurve, log_between
 from vaca.engines.mechanisms.recipe import SPREADS, Recipe
 from vaca.engines.mechanisms.scale import PLAIN, Scale
 from vaca.engines.trees import Trees
@@ -131,7 +131,7 @@ class Numeric:
         if self.exact:
             return self.scale.forward(y) - self._mean(x)
         if self.recipe.count:
-            return normal_between(*self.curve.ends(*self._cell(x, y)), rng)
+            return normal_between(*self._ends(x, y), rng)
         v = self.curve.noise(self._residual(x, y))
         return v if self.flow is None else self.flow.noise(x, v)[0]
 
@@ -140,12 +140,22 @@ class Numeric:
         if self.exact:
             return np.full(len(y), -np.log(EXACT * (self.scale.unit or 1.0)))
         if self.recipe.count:
-            return self.curve.cell(*self._cell(x, y))
+            return log_between(*self._ends(x, y))
         residual = self._residual(x, y)
         density = self.curve.log_density(residual) - self._log_scale(x)
         if self.flow is not None:
             density = density + self.flow.gain(x, self.curve.noise(residual))
         return density + self.scale.log_slope(y)
+
+    def simpler(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """What a flow is given: the noise (n,) without it, of counts the ends (n, 2) of cells."""
+        plain = replace(self, flow=None)
+        return np.stack(plain._ends(x, y), 1) if self.recipe.count else plain.noise(x, y, None)
+
+    def _ends(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The noise at both ends of the cell of a count."""
+        ends = self.curve.ends(*self._cell(x, y))
+        return ends if self.flow is None else self.flow.ends(x, *ends)
 
     def _residual(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return (self.scale.forward(y) - self._mean(x)) * np.exp(-self._log_scale(x))
@@ -166,8 +176,7 @@ class Numeric:
             fitted = replace(self, location=fitted.location, trees=fitted.trees, flow=None)
         if self.flow is None:
             return fitted
-        v = replace(fitted, flow=None).noise(x, y, None)
-        flow = self.flow.refit(x, v, w, int(rng.integers(2**31)))
+        flow = self.flow.refit(x, fitted.simpler(x, y), w, int(rng.integers(2**31)))
         return replace(fitted, flow=flow)
 
     def scaled(self, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
@@ -181,7 +190,7 @@ class Numeric:
 
     def explodes(self, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> bool:
         """Whether drawn values spread much further than the observed ones: tails, a wide scale."""
-        if not self.recipe.spread and self.recipe.scale[0] in PLAIN:
+        if not self.recipe.spread and self.recipe.scale[0] in PLAIN and self.flow is None:
             return False
         rows = np.arange(min(len(y), 3000))
         drawn = self.value(x[rows], self.draw(len(rows), rng))

@@ -303,7 +303,7 @@ class Mechanisms(nn.Module):
         return (y * torch.exp(s) + mu).T
 
 
-def _log_between(low: Tensor, high: Tensor) -> Tensor:
+def log_between(low: Tensor, high: Tensor) -> Tensor:
     """log(Phi(high) - Phi(low)), computed in the tail where it loses nothing."""
     flip = low > 0
     a = torch.where(flip, -high, low)

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from vaca.engines.nn.flow_network import Mechanisms, _log_between
+from vaca.engines.nn.flow_network import Mechanisms, log_between
 from vaca.engines.nn.spline_density import log_density
 
 __all__ = ["Portion", "learn", "log_prob"]
@@ -140,7 +140,7 @@ class Portion:
             if group.kind == "count":
                 maps = self.stack._shape(out.mT, line.unsqueeze(2), fixed.unsqueeze(1))
                 heads = [self.stack.heads[j] for j in group.columns]
-                result.append(_log_between(*self.stack._cells(x, heads, *maps)))
+                result.append(log_between(*self.stack._cells(x, heads, *maps)))
             else:
                 result.append(log_density(x, line, out, fixed, self.stack.bound))
         return result
