@@ -24,8 +24,8 @@ from vaca.engines.mechanisms.locations import Linear, crossfit, linear_arrays, l
 
 __all__ = ["Blend", "Mixture", "levels_of", "likeliest_shares", "location_of", "nearest_shares"]
 
-#: A candidate with a smaller share is left out.
-LEAST_SHARE = 0.05
+#: Candidates with a smaller share are left out, and all but so many.
+LEAST_SHARE, MOST_PARTS = 0.05, 4
 
 
 @dataclass
@@ -174,6 +174,16 @@ def likeliest_shares(log_p: Array, w: Array) -> Array:
     return shares
 
 
+def kept(shares: Array) -> Array:
+    """The numbers of the candidates with large shares, and of the first in any case.
+
+    >>> kept(np.array([0.0, 0.02, 0.2, 0.78]))
+    array([0, 2, 3])
+    """
+    largest = np.argsort(-shares, kind="stable")[:MOST_PARTS]
+    return np.union1d([0], largest[shares[largest] > LEAST_SHARE])
+
+
 def in_words(shares: Array, names: Sequence[str]) -> str:
     """What a person reads in the leaderboard.
 
@@ -184,4 +194,6 @@ def in_words(shares: Array, names: Sequence[str]) -> str:
     for share, name in zip(shares, names, strict=True):
         total[name] += share
     some = sorted(((s, n) for n, s in total.items() if s > 0), key=lambda part: -part[0])
+    if len(some) == 1:
+        return some[0][1]
     return " + ".join(f"{100 * share:.0f} % {name}" for share, name in some)

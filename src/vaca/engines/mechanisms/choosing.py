@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import eval_legendre, ndtr
 
-from vaca.engines.mechanisms.blend import LEAST_SHARE, Blend, in_words, nearest_shares
+from vaca.engines.mechanisms.blend import Blend, in_words, kept, nearest_shares
 from vaca.engines.mechanisms.choosing_levels import choose_levels
 from vaca.engines.mechanisms.designs import Design
 from vaca.engines.mechanisms.hurdle import Hurdle
@@ -178,12 +178,10 @@ def _blended(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
     t = chosen.mechanism.scaled(given.y, np.random.default_rng([given.seed, 6]))
     own = chosen.mechanism.own_weights(given.x, t, given.w)
     told = np.stack([trial.told for trial in trials], 1)  # type: ignore[misc]
-    shares = nearest_shares(told, t, given.w * own)
-    keep = shares > LEAST_SHARE
-    keep[0] = True
-    trials, told = [t for t, k in zip(trials, keep, strict=True) if k], told[:, keep]
-    if len(trials) == 1:
+    keep = kept(nearest_shares(told, t, given.w * own))
+    if len(keep) == 1:
         return None
+    trials, told = [trials[k] for k in keep], told[:, keep]
     shares = nearest_shares(told, t, given.w * own)
     blend = Blend(
         [trial.mechanism.location for trial in trials], shares,
@@ -254,10 +252,8 @@ def _with_flow(given: Inputs, base: Trial) -> Trial:
     words = base.words + ", then a flow"
     trial = Trial(words, base.density, base.terms + 5000, mechanism)
     trial.score, trial.error = base.score + better, error
-    spoilt = mechanism.recipe.count and mechanism.explodes(
-        given.x, given.y, np.random.default_rng([given.seed, 8])
-    )
-    if better > 2.0 * error and not spoilt:
+    wild = mechanism.explodes(given.x, given.y, np.random.default_rng([given.seed, 8]))
+    if better > 2.0 * error and not wild:
         base.chosen, trial.chosen = False, True
     return trial
 

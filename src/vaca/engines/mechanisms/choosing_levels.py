@@ -6,9 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from vaca.engines.mechanisms.blend import LEAST_SHARE, Mixture, in_words, likeliest_shares
+from vaca.engines.mechanisms.blend import Mixture, in_words, kept, likeliest_shares
 from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
 from vaca.engines.mechanisms.trials import (
+    FEW_ROWS,
     ROWS_FOR_STEPS,
     ROWS_FOR_TREES,
     STEPS_LEAD,
@@ -77,23 +78,30 @@ def choose_levels(
         # where interventions part the two. Rows that follow a strict rule say so clearly.
         attempt(replace(recipe, shrunk=True))
     found = list(trials.values())
-    mixed = _mixed(given, choose(found, given.w, _clear(trials, given.w)), found)
+    clear = _clear(trials, given.w)
+    chosen = choose(found, given.w, clear)
+    # Products may say anything about pairs that hardly occur; of many rows, good ones are clear.
+    few = len(given.y) < FEW_ROWS
+    pool = [
+        trial
+        for recipe, trial in trials.items()
+        if (recipe.depth is None or few or trial in clear) and not recipe.frequencies
+    ]
+    mixed = _mixed(given, chosen, pool)
     found += [] if mixed is None else [mixed]
     return next(t for t in found if t.chosen).mechanism, found
 
 
 def _mixed(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
     """Probabilities of several candidates; chosen if that is better."""
-    if chosen.mechanism.recipe.frequencies:
+    if chosen not in found:
         return None
-    others = [t for t in found if t is not chosen and not t.mechanism.recipe.frequencies]
-    trials = [chosen, *others]
+    trials = [chosen, *(trial for trial in found if trial is not chosen)]
     log_p = np.stack([trial.density for trial in trials], 1)
-    keep = likeliest_shares(log_p, given.w) > LEAST_SHARE
-    keep[0] = True
-    trials, log_p = [t for t, k in zip(trials, keep, strict=True) if k], log_p[:, keep]
-    if len(trials) == 1:
+    keep = kept(likeliest_shares(log_p, given.w))
+    if len(keep) == 1:
         return None
+    trials, log_p = [trials[k] for k in keep], log_p[:, keep]
     shares = likeliest_shares(log_p, given.w)
     parts = [trial.mechanism for trial in trials]
     mixture = Mixture(parts, shares, given.x.min(0), given.x.max(0))

@@ -35,6 +35,8 @@ POWERS_END = 5.0
 MAX_STEPS, STEP_ROWS = 12, 10
 #: A step must raise twice the log-likelihood by this times the logarithm of the number of rows.
 STEP_PRICE = 3.0
+#: Steps with at most this share of the rows between them are the same.
+STEP_MOVES = 0.01
 
 
 @dataclass
@@ -241,6 +243,19 @@ def moved_steps(design: Design, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> 
     if not len(design.cuts):
         return design
     return with_steps(replace(design, cuts=design.cuts[:0]), x, y, w)
+
+
+def snapped(design: Design, whole: Design, x: np.ndarray) -> Design:
+    """The design with each step where ``whole`` has one nearby: where it is, more rows say."""
+    cuts = design.cuts.copy()
+    for k, (i, at) in enumerate(cuts):
+        near = whole.cuts[whole.cuts[:, 0] == i, 1]
+        if len(near):
+            best = near[np.argmin(np.abs(near - at))]
+            low, high = min(at, best), max(at, best)
+            if np.mean((x[:, int(i)] > low) & (x[:, int(i)] <= high)) <= STEP_MOVES:
+                cuts[k, 1] = best
+    return replace(design, cuts=cuts)
 
 
 def _best_step(

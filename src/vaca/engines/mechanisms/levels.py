@@ -20,7 +20,7 @@ from scipy.linalg import solve_triangular
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
-from vaca.engines.mechanisms.designs import MAX_STEPS, Array, Design, with_steps
+from vaca.engines.mechanisms.designs import MAX_STEPS, Array, Design, snapped, with_steps
 from vaca.engines.trees import Trees
 
 __all__ = ["Levels", "LevelsRecipe", "fit_levels"]
@@ -157,10 +157,11 @@ def fit_levels(
         design = Design.build(x, groups, curves=recipe.curves, depth=recipe.depth)
     designs = dict.fromkeys(every, design)
     if recipe.steps:
-        for k in every:  # steps that a row has helped to place flatter it
+        bare, design = design, _stepped(design, x, y, w, levels)
+        for k in every:  # steps that a row has helped to find flatter it
             other = folds != k
-            designs[k] = _stepped(design, x[other], y[other], w[other], levels)
-        design = _stepped(design, x, y, w, levels)
+            own_steps = _stepped(bare, x[other], y[other], w[other], levels)
+            designs[k] = snapped(own_steps, design, x)
         if not len(design.cuts):  # nothing new to try
             beta, cuts = np.zeros((len(design.penalty()), levels)), np.zeros(levels - 1)
             return Levels(recipe, levels, design, beta, 0.0, None, cuts), np.full(len(y), FLOOR)

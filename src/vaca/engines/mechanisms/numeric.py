@@ -20,6 +20,7 @@ from vaca.engines.mechanisms.blend import Blend, location_of
 from vaca.engines.mechanisms.designs import (
     Design,
     moved_steps,
+    snapped,
     telling_products,
     too_many_pairs,
     with_steps,
@@ -305,10 +306,11 @@ def fit_numeric(
         else:
             design = Design.build(x, groups, **kind)
         if recipe.steps:
+            bare, design = design, with_steps(design, x, t, w)
             for k in np.unique(folds):
                 other = folds != k
-                fold_designs[k] = with_steps(design, x[other], t[other], w[other])
-            design = with_steps(design, x, t, w)
+                own = with_steps(bare, x[other], t[other], w[other])
+                fold_designs[k] = snapped(own, design, x)
     else:
         # Other rows would have put steps elsewhere.
         design, strength = moved_steps(like.location.design, x, t, w), like.location.strength

@@ -21,8 +21,11 @@ ROWS_FOR_CURVES = 40
 ROWS_FOR_STEPS = 100
 #: Standard errors by which steps must beat everything without them: a bend looks like a step.
 STEPS_LEAD = 1.0
-#: The same for several candidates together to beat the chosen one.
-BLEND_LEAD = 1.0
+#: Fewer rows than this are few: more folds, and candidates that cannot be told apart.
+FEW_ROWS = 3000
+#: Standard errors by which several candidates together must beat the chosen one, and where rows are
+#: many: there, what is better is so clearly.
+BLEND_LEAD, MANY_LEAD = 1.0, 2.0
 #: Fewer rows than this grow no trees.
 ROWS_FOR_TREES = 200
 #: The mean distance of values from their medians may be this many times the best candidate's.
@@ -72,7 +75,7 @@ class Trial:
 
 def make_folds(n: int, seed: Sequence[int]) -> np.ndarray:
     """The fold of each row: five, or three where rows are many."""
-    count = 5 if n < 3000 else 3
+    count = 5 if n < FEW_ROWS else 3
     return np.random.default_rng(seed).permutation(n) % count
 
 
@@ -134,7 +137,7 @@ def together(trial: Trial, chosen: Trial, w: np.ndarray) -> Trial:
     """Several candidates as one trial; chosen in place of the simplest good one if better."""
     better, trial.error = gain(trial, chosen, w)
     trial.score = chosen.score + better
-    if better > BLEND_LEAD * trial.error:
+    if better > (BLEND_LEAD if len(w) < FEW_ROWS else MANY_LEAD) * trial.error:
         chosen.chosen, trial.chosen = False, True
     return trial
 
