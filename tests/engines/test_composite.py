@@ -367,7 +367,7 @@ def test_the_same_seed_gives_the_same_model() -> None:
 
 def test_a_bend_is_not_taken_for_a_step_and_a_step_is():
     rng = np.random.default_rng(0)
-    x = rng.normal(size=800)
+    x = rng.normal(size=4000)
     graph = vaca.CausalGraph.from_edges([("x", "y")])
     chosen = {}
     for name, mean in (("bend", 2 * np.tanh(x)), ("step", 2.0 * (x > 0.3))):
@@ -392,13 +392,13 @@ def test_refits_do_not_explode_where_the_spread_comes_near_zero():
 
 def test_squares_and_cubes_need_few_terms_and_go_on_straight() -> None:
     rng = np.random.default_rng(5)
-    x = rng.normal(size=600)
-    model, name = mechanism(-1.5 * x**2 + rng.normal(size=600), x)
+    x = rng.normal(size=4000)
+    model, name = mechanism(-1.5 * x**2 + rng.normal(size=4000), x)
     assert name == "squares"
     with pytest.warns(vaca.SupportWarning):
         far = model.sample(200, do={"x": 30.0}, seed=0)["y"].mean()
     assert -1.5 * 900 < far < -1.5 * 9  # the tangent at the end of the data
-    assert mechanism((x - 1) ** 3 + rng.normal(size=600), x)[1] == "cubes"
+    assert mechanism((x - 1) ** 3 + rng.normal(size=4000), x)[1] == "cubes"
 
 
 def test_a_column_stays_within_its_walls() -> None:

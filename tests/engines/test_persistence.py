@@ -270,11 +270,12 @@ def test_models_of_format_2_still_load(tmp_path) -> None:
         ("composite-2", 1.2824673081205495),
         ("composite-3", 2.5674193744635385),
         ("composite-4", 1.340208601780838),
+        ("composite-5", 1.3056650553941542),
     ],
 )
 def test_a_folder_of_an_earlier_version_answers_as_it_did(name: str, known: float) -> None:
     """Before ordered levels, proportions and steps; before walls and powers; before levels had
-    steps or were shrunk."""
+    steps or were shrunk; before blends."""
     model = vaca.load(Path(__file__).parent / "folders" / name)
     effect = model.effect("y", {"a": 1.0}, {"a": 0.0}, seed=0)
     assert effect.value == pytest.approx(known, abs=1e-9)

@@ -41,7 +41,7 @@ __all__ = ["FAMILIES", "Composite"]
 
 #: What may compete with straight lines; see `Composite`.
 FAMILIES = (
-    "curves", "products", "steps", "trees", "spread", "robust", "scales", "edges", "flow",
+    "curves", "products", "steps", "trees", "spread", "robust", "scales", "edges", "flow", "blends",
 )  # fmt: skip
 _KINDS: dict[str, Any] = {
     "numeric": Numeric,
@@ -67,8 +67,8 @@ class Composite(ColumnwiseEngine):
         cause passes a value), "trees", "spread" (noise whose size changes with the causes),
         "robust" (far residuals count less), "scales" (logarithm and logit of positive and bounded
         columns), "edges" (a lowest or highest value that repeats has a probability of its own),
-        "flow" (a network, for columns whose noise changes its shape with the causes). By default
-        all.
+        "flow" (a network, for columns whose noise changes its shape with the causes), "blends"
+        (several candidates together, each with its share). By default all.
     max_rows : int
         Rows to choose and fit mechanisms with; of a longer table, this many are drawn.
     time_budget : float, optional

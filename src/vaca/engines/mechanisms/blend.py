@@ -2,10 +2,10 @@ r"""Several candidates for one column, each with its share.
 
 .. math:: m(x) = \sum_k a_k m_k(x), \qquad a_k \ge 0, \quad \sum_k a_k = 1
 
-Where rows are few, the candidate that predicts held-out rows best does so partly by chance, and what
-several agree on is nearer to the truth. Locations of numbers are averaged, and probabilities of
-levels, with the shares that predict best the rows which no candidate had seen. Beyond the data the
-first goes on alone: the simplest of those that cannot be told from the best single one.
+Where rows are few, the candidate that predicts held-out rows best does so partly by chance, and
+what several agree on is nearer to the truth. Locations of numbers are averaged, and probabilities
+of levels, with the shares that predict best the rows which no candidate had seen. Beyond the data
+the first goes on alone: the simplest of those that cannot be told from the best single one.
 """
 
 from __future__ import annotations
@@ -48,6 +48,11 @@ class Blend:
     weighted: Array
     low: Array
     high: Array
+
+    @property
+    def terms(self) -> int:
+        """Numbers that were fitted."""
+        return sum(part.terms for part in self.parts)
 
     def __call__(self, x: Array) -> Array:
         near = np.clip(x, self.low, self.high)
@@ -190,7 +195,7 @@ def in_words(shares: Array, names: Sequence[str]) -> str:
     >>> in_words(np.array([0.25, 0.75]), ["linear", "curves"])
     '75 % curves + 25 % linear'
     """
-    total = {name: 0.0 for name in names}  # two may differ in their spread only
+    total = dict.fromkeys(names, 0.0)  # two may differ in their spread only
     for share, name in zip(shares, names, strict=True):
         total[name] += share
     some = sorted(((s, n) for n, s in total.items() if s > 0), key=lambda part: -part[0])

@@ -72,9 +72,9 @@ def choose_numeric(
             fitted, density, miss, told = fit_numeric(
                 recipe, given.x, given.y, given.w, given.folds, given.groups, rng
             )
-            terms = len(fitted.location.beta) + 300 * recipe.trees + recipe.robust
+            terms = fitted.location.terms + 300 * recipe.trees + recipe.robust
             terms += 0 if fitted.spread is None else len(fitted.spread.beta)
-            terms += (recipe.scale[0] not in PLAIN) + len(fitted.location.design.cuts)
+            terms += recipe.scale[0] not in PLAIN
             density = _tamed(given, fitted, density)
             trials[recipe] = Trial(recipe.words(), density, terms, fitted, miss, told)
         return trials[recipe]
@@ -153,7 +153,7 @@ def choose_numeric(
                     attempt(replace(base, curves=curves, depth=depth, spread=spread, robust=True))
     found = list(trials.values())
     chosen = choose(found, given.w, [trials[r] for r in allowed()])
-    mixed = _blended(given, chosen, found)
+    mixed = _blended(given, chosen, found) if "blends" in families else None
     if mixed is not None:
         found.append(mixed)
         chosen = next(t for t in found if t.chosen)
@@ -194,7 +194,7 @@ def _blended(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
     )  # fmt: skip
     names = in_words(shares, [trial.mechanism.recipe.place() for trial in trials])
     density = _tamed(given, fitted, density)
-    trial = Trial(recipe.words(names), density, sum(t.terms for t in trials), fitted, miss)
+    trial = Trial(recipe.words(names), density, blend.terms, fitted, miss)
     return together(trial, chosen, given.w)
 
 

@@ -87,7 +87,7 @@ def choose_levels(
         for recipe, trial in trials.items()
         if (recipe.depth is None or few or trial in clear) and not recipe.frequencies
     ]
-    mixed = _mixed(given, chosen, pool)
+    mixed = _mixed(given, chosen, pool) if "blends" in families else None
     found += [] if mixed is None else [mixed]
     return next(t for t in found if t.chosen).mechanism, found
 

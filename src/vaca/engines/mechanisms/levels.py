@@ -167,7 +167,7 @@ def fit_levels(
             return Levels(recipe, levels, design, beta, 0.0, None, cuts), np.full(len(y), FLOOR)
     a, penalised = design(x), design.penalty()
     prior = _prior(recipe, design, a)
-    own = {k: (a, penalised, prior) for k in every}
+    own = dict.fromkeys(every, (a, penalised, prior))
     if recipe.steps:
         for k, d in designs.items():
             own[k] = (d(x), d.penalty(), _prior(recipe, d, d(x[folds != k])))

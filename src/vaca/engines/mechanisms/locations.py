@@ -33,6 +33,11 @@ class Linear:
     strength: float
     _curves: dict[int, Pieces] | None = field(default=None, init=False, repr=False, compare=False)
 
+    @property
+    def terms(self) -> int:
+        """Numbers that were fitted."""
+        return len(self.beta) + len(self.design.cuts)
+
     def __call__(self, x: Array) -> Array:
         if self._curves is None:
             self._curves = self.design.curves_of(self.beta)

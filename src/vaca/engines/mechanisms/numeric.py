@@ -293,13 +293,16 @@ def fit_numeric(
     """
     scale = Scale.of(y, *recipe.scale) if like is None else like.scale
     t = scale.forward(_dithered(y, rng) if recipe.count else y)
+    strength = None
+    fold_designs: dict[int, Design] = {}  # steps that a row has helped to find flatter it
     if like is not None and isinstance(like.location, Blend):
         blend = like.location.refit(x, t, w, like.own_weights(x, t, w), folds)
-    strength = None
-    fold_designs: dict[int, Design] = {}  # steps that a row has helped to place flatter it
     if blend is not None:
         design = blend[0].parts[0].design
-    elif like is None:
+    elif like is not None and isinstance(like.location, Linear):
+        # Other rows would have put steps elsewhere.
+        design, strength = moved_steps(like.location.design, x, t, w), like.location.strength
+    else:
         kind: dict[str, Any] = {"curves": recipe.curves, "depth": recipe.depth}
         if recipe.depth is not None and too_many_pairs(x.shape[1], len(x)):
             design = telling_products(x, groups, t, w, **kind)
@@ -311,9 +314,7 @@ def fit_numeric(
                 other = folds != k
                 own = with_steps(bare, x[other], t[other], w[other])
                 fold_designs[k] = snapped(own, design, x)
-    else:
-        # Other rows would have put steps elsewhere.
-        design, strength = moved_steps(like.location.design, x, t, w), like.location.strength
+    none = np.zeros(0)  # a refit is not scored
     old_trees, old_spread = (None, None) if like is None else (like.trees, like.spread)
     a = design(x) if blend is None else x[:, :0]
 
@@ -332,7 +333,7 @@ def fit_numeric(
         trees, mean = add_trees(old_trees, location, a, mean, x, t, w, folds)
     if like is not None and trees is not None:
         # What trees leave of rows they have seen is too little: the noise stays as it was found.
-        return replace(like, location=location, trees=trees), *[np.zeros(0)] * 3
+        return replace(like, location=location, trees=trees), none, none, none
     every = np.isfinite(mean)
     if not every.all():  # trees were tried on some rows only
         x, y, t, w, mean, a = x[every], y[every], t[every], w[every], mean[every], a[every]
@@ -361,7 +362,7 @@ def fit_numeric(
         recipe, scale, location, trees, spread, limits, curve, width, exact, None, reach
     )
     if like is not None:
-        return fitted, *[np.zeros(0)] * 3
+        return fitted, none, none, none
     # A density averaged over a cell: how fine a candidate is beyond that must not decide.
     half = 0.5 if recipe.count else CELL * float(y.std())
     miss = np.full(len(every), np.nan)
