@@ -4,8 +4,8 @@ r"""Several candidates for one column, each with its share.
 
 Where rows are few, the candidate that predicts held-out rows best does so partly by chance, and
 what several agree on is nearer to the truth. Locations of numbers are averaged, and probabilities
-of levels, with the shares that predict best the rows which no candidate had seen. Beyond the data
-the first goes on alone: the simplest of those that cannot be told from the best single one.
+of levels, with the shares that predict best the rows which no candidate had seen. Beyond the
+data, and in thin tails, the first goes on alone: the simplest of those that cannot be told from the best single one.
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ from vaca.engines.mechanisms.locations import Linear, crossfit, linear_arrays, l
 
 __all__ = ["Blend", "Mixture", "levels_of", "likeliest_shares", "location_of", "nearest_shares"]
 
+#: The share of rows at each end of an input where the first goes on alone.
+TAIL = 0.01
 #: Candidates with a smaller share are left out, and all but so many.
 LEAST_SHARE, MOST_PARTS = 0.05, 4
 
@@ -40,7 +42,7 @@ class Blend:
     weighted : ndarray (parts,)
         Whether a part is fitted with more weight on rows with less noise.
     low, high : ndarray (features,)
-        The ends of the data.
+        See `ends`.
     """
 
     parts: list[Linear]
@@ -187,6 +189,12 @@ def kept(shares: Array) -> Array:
     """
     largest = np.argsort(-shares, kind="stable")[:MOST_PARTS]
     return np.union1d([0], largest[shares[largest] > LEAST_SHARE])
+
+
+def ends(x: Array) -> tuple[Array, Array]:
+    """Between which values of each input rows are dense enough to average candidates."""
+    low, high = np.quantile(x, [TAIL, 1.0 - TAIL], axis=0)
+    return low, high
 
 
 def in_words(shares: Array, names: Sequence[str]) -> str:

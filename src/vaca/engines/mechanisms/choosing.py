@@ -21,7 +21,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.special import eval_legendre, ndtr
 
-from vaca.engines.mechanisms.blend import Blend, in_words, kept, nearest_shares
+from vaca.engines.mechanisms.blend import Blend, ends, in_words, kept, nearest_shares
 from vaca.engines.mechanisms.choosing_levels import choose_levels
 from vaca.engines.mechanisms.designs import Design
 from vaca.engines.mechanisms.hurdle import Hurdle
@@ -186,7 +186,7 @@ def _blended(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
     blend = Blend(
         [trial.mechanism.location for trial in trials], shares,
         np.array([bool(t.mechanism.recipe.spread or t.mechanism.recipe.robust) for t in trials]),
-        given.x.min(0), given.x.max(0),
+        *ends(given.x),
     )  # fmt: skip
     fitted, density, miss, _ = fit_numeric(
         replace(recipe, steps=False), given.x, given.y, given.w, given.folds, given.groups,

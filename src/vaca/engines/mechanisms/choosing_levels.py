@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from vaca.engines.mechanisms.blend import Mixture, in_words, kept, likeliest_shares
+from vaca.engines.mechanisms.blend import Mixture, ends, in_words, kept, likeliest_shares
 from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
 from vaca.engines.mechanisms.trials import (
     FEW_ROWS,
@@ -104,7 +104,7 @@ def _mixed(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
     trials, log_p = [trials[k] for k in keep], log_p[:, keep]
     shares = likeliest_shares(log_p, given.w)
     parts = [trial.mechanism for trial in trials]
-    mixture = Mixture(parts, shares, given.x.min(0), given.x.max(0))
+    mixture = Mixture(parts, shares, *ends(given.x))
     words = in_words(shares, [trial.words for trial in trials])
     density = np.log(np.exp(log_p) @ shares)
     terms = sum(trial.terms for trial in trials)

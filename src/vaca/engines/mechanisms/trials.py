@@ -20,7 +20,7 @@ ROWS_FOR_CURVES = 40
 #: Fewer rows than this make no steps.
 ROWS_FOR_STEPS = 100
 #: Standard errors by which steps must beat everything without them: a bend looks like a step.
-STEPS_LEAD = 1.0
+STEPS_LEAD = 2.0
 #: Fewer rows than this are few: more folds, and candidates that cannot be told apart.
 FEW_ROWS = 3000
 #: Standard errors by which several candidates together must beat the chosen one, and where rows are
