@@ -4,8 +4,8 @@ r"""Several candidates for one column, each with its share.
 
 Where rows are few, the candidate that predicts held-out rows best does so partly by chance, and
 what several agree on is nearer to the truth. Locations of numbers are averaged, and probabilities
-of levels, with the shares that predict best the rows which no candidate had seen. Beyond the
-data, and in thin tails, the first goes on alone: the simplest of those that cannot be told from the best single one.
+of levels, with the shares that predict best the rows which no candidate had seen. Beyond the data,
+and in thin tails, the first goes on alone: the simplest that cannot be told from the best one.
 """
 
 from __future__ import annotations
