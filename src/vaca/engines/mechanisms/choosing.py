@@ -10,7 +10,8 @@ mechanism has less to go wrong.
 
 The search is greedy, so that most columns try a dozen cheap candidates and no trees or network:
 the scale first (as it is, logarithm, logit), then the location, trees if they find something in
-what is left, the spread, and less weight for far residuals if tails are heavy.
+what is left, the spread, and less weight for far residuals if tails are heavy; last, several of
+these together, and a network for noise whose shape follows the causes.
 """
 
 from __future__ import annotations
@@ -182,17 +183,17 @@ def _blended(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
     if len(keep) == 1:
         return None
     trials, told = [trials[k] for k in keep], told[:, keep]
+    recipes = [trial.mechanism.recipe for trial in trials]
     shares = nearest_shares(told, t, given.w * own)
     blend = Blend(
         [trial.mechanism.location for trial in trials], shares,
-        np.array([bool(t.mechanism.recipe.spread or t.mechanism.recipe.robust) for t in trials]),
-        *ends(given.x),
+        np.array([bool(part.spread or part.robust) for part in recipes]), *ends(given.x),
     )  # fmt: skip
     fitted, density, miss, _ = fit_numeric(
         replace(recipe, steps=False), given.x, given.y, given.w, given.folds, given.groups,
         np.random.default_rng([given.seed, 6]), blend=(blend, told @ shares),
     )  # fmt: skip
-    names = in_words(shares, [trial.mechanism.recipe.place() for trial in trials])
+    names = in_words(shares, [part.place() for part in recipes])
     density = _tamed(given, fitted, density)
     trial = Trial(recipe.words(names), density, blend.terms, fitted, miss)
     return together(trial, chosen, given.w)
