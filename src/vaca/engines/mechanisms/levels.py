@@ -158,13 +158,13 @@ def fit_levels(
     designs = dict.fromkeys(every, design)
     if recipe.steps:
         bare, design = design, _stepped(design, x, y, w, levels)
+        if not len(design.cuts):  # nothing new to try
+            beta, cuts = np.zeros((len(design.penalty()), levels)), np.zeros(levels - 1)
+            return Levels(recipe, levels, design, beta, 0.0, None, cuts), np.full(len(y), FLOOR)
         for k in every:  # steps that a row has helped to find flatter it
             other = folds != k
             own_steps = _stepped(bare, x[other], y[other], w[other], levels)
             designs[k] = snapped(own_steps, design, x)
-        if not len(design.cuts):  # nothing new to try
-            beta, cuts = np.zeros((len(design.penalty()), levels)), np.zeros(levels - 1)
-            return Levels(recipe, levels, design, beta, 0.0, None, cuts), np.full(len(y), FLOOR)
     a, penalised = design(x), design.penalty()
     prior = _prior(recipe, design, a)
     own = dict.fromkeys(every, (a, penalised, prior))

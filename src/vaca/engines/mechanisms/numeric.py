@@ -310,7 +310,7 @@ def fit_numeric(
             design = Design.build(x, groups, **kind)
         if recipe.steps:
             bare, design = design, with_steps(design, x, t, w)
-            for k in np.unique(folds):
+            for k in np.unique(folds) if len(design.cuts) else ():
                 other = folds != k
                 own = with_steps(bare, x[other], t[other], w[other])
                 fold_designs[k] = snapped(own, design, x)
