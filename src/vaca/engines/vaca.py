@@ -16,7 +16,6 @@ from vaca.engines.nn.value_network import ValueNetwork
 from vaca.engines.paper_vaca import PaperVACA
 from vaca.engines.train_config import plan_epochs
 from vaca.engines.walls import keep_within
-from vaca.errors import VacaError
 from vaca.graph.dag import CausalGraph
 from vaca.model.primitives import Noise
 from vaca.table.schema import Columns
@@ -130,8 +129,6 @@ class VACA(LatentEngine):
     def _check_parameters(self) -> None:
         self._check_objective()
         check_variance(self.variance, "decoder", "column")
-        if self.heights not in ("squares", "softplus"):
-            raise VacaError(f'heights is "squares" or "softplus"; got {self.heights!r}')
         check_conditions(self.graph.longest_path, self.hidden_layers, self.encoder_hidden_layers)
 
     def _given(self) -> tuple[str, ...]:
