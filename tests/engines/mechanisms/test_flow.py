@@ -1,4 +1,4 @@
-"""Counts whose noise changes its shape with a cause: a network learns the probability of cells."""
+"""A network for what a mechanism leaves: of counts it learns the probability of cells."""
 
 from __future__ import annotations
 
