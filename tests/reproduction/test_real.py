@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 import vaca
+from vaca.commands.app import run as vaca_command
 from vaca.errors import VacaError
 from vaca.reproduction import real, real_tables
 from vaca.reproduction.real_tables import RealTable
@@ -21,6 +22,12 @@ def test_the_page_shows_what_is_stored():
     shown = re.search(r"begin: tables -->\n(.*)<!-- end: tables", text, re.DOTALL)
     assert shown is not None
     assert shown[1].strip() == real.page(ROOT / "results" / "real").strip()
+
+
+def test_a_dry_run_measures_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(real, "reproduce_real", lambda *given: pytest.fail("it measured"))
+    assert vaca_command(["reproduce", "real", "--dry-run", "--out", str(tmp_path)]) != 0
+    assert "real cannot list its runs" in capsys.readouterr().err
 
 
 def test_a_table_is_measured_once_and_shown_with_its_truth(tmp_path, monkeypatch):

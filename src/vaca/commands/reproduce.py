@@ -88,6 +88,8 @@ def reproduce(
     if experiment == "real":
         from vaca.reproduction.real import reproduce_real
 
+        if dry_run:
+            raise VacaError("real cannot list its runs; without --dry-run it does what is missing")
         typer.echo(reproduce_real((out or Path("results")) / "real", _names(models), typer.echo))
         return 0
     if experiment == "all" or (stale and experiment == "list"):
