@@ -88,7 +88,7 @@ class Composite(ColumnwiseEngine):
     --------
     >>> import vaca
     >>> scm = vaca.scms.load("chain-lin")
-    >>> model = vaca.Composite(scm.graph).fit(scm.sample(300, seed=0))
+    >>> model = vaca.Composite(scm.graph).fit(scm.sample(3000, seed=0))
     >>> model.columns_["mechanism"].to_dict()
     {'x1': 'as observed', 'x2': 'linear', 'x3': 'linear'}
     """

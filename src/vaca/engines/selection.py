@@ -135,7 +135,7 @@ def auto(
     --------
     >>> import vaca
     >>> scm = vaca.scms.load("chain-lin")
-    >>> vaca.auto(scm.sample(300, seed=0), scm.graph).columns_["mechanism"].to_dict()
+    >>> vaca.auto(scm.sample(3000, seed=0), scm.graph).columns_["mechanism"].to_dict()
     {'x1': 'as observed', 'x2': 'linear', 'x3': 'linear'}
     """
     start = time.perf_counter()
