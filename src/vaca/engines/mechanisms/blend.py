@@ -22,7 +22,17 @@ from vaca.engines.mechanisms.designs import Array, moved_steps
 from vaca.engines.mechanisms.levels import Levels
 from vaca.engines.mechanisms.locations import Linear, crossfit, linear_arrays, linear_of
 
-__all__ = ["Blend", "Mixture", "levels_of", "likeliest_shares", "location_of", "nearest_shares"]
+__all__ = [
+    "Blend",
+    "Mixture",
+    "ends",
+    "in_words",
+    "kept",
+    "levels_of",
+    "likeliest_shares",
+    "location_of",
+    "nearest_shares",
+]
 
 #: The share of rows at each end of an input where the first goes on alone.
 TAIL = 0.01
