@@ -66,7 +66,7 @@ def choose_regressor(
 def _too_long(name: str, x: np.ndarray, left: np.ndarray, w: np.ndarray) -> bool:
     """Whether a predictor is expensive, and nothing is left that calls for it."""
     if "trees" in name:
-        return not leaves_trace(x, left, w, np.arange(len(left)) % FOLDS == 0)
+        return not leaves_trace(x, left, w, [np.arange(len(left)) % FOLDS == 0])
     return name.startswith("polynomial") and _terms(x.shape[1], int(name.split()[1])) > BRIEF_TERMS
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import cache
@@ -155,19 +156,24 @@ class Trees:
         )  # fmt: skip
 
 
-def leaves_trace(x: np.ndarray, left: np.ndarray, w: np.ndarray, out: np.ndarray) -> bool:
-    """Whether small trees find something in ``left`` (n,) on the rows that are ``out``."""
+def leaves_trace(
+    x: np.ndarray, left: np.ndarray, w: np.ndarray, outs: Iterable[np.ndarray]
+) -> bool:
+    """Whether small trees find something in ``left`` (n,), each time on the rows that are out."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    keep = np.flatnonzero(~out)[:6000]
-    small = HistGradientBoostingRegressor(
-        max_iter=40, learning_rate=0.15, max_leaf_nodes=12, early_stopping=False, random_state=0
-    )
-    grown(small, x[keep], left[keep], w[keep])
-    with one_thread():
-        told = small.predict(x[out])
-    gains = w[out] * (left[out] ** 2 - (left[out] - told) ** 2)
-    return bool(gains.mean() > 1.5 * gains.std() / np.sqrt(len(gains)))
+    gains = []
+    for out in outs:
+        keep = np.flatnonzero(~out)[:6000]
+        small = HistGradientBoostingRegressor(
+            max_iter=40, learning_rate=0.15, max_leaf_nodes=12, early_stopping=False, random_state=0
+        )
+        grown(small, x[keep], left[keep], w[keep])
+        with one_thread():
+            told = small.predict(x[out])
+        gains.append(w[out] * (left[out] ** 2 - (left[out] - told) ** 2))
+    gain = np.concatenate(gains)
+    return bool(gain.mean() > 1.5 * gain.std() / np.sqrt(len(gain)))
 
 
 def grown(model: Any, x: np.ndarray, y: np.ndarray, weights: np.ndarray | None = None) -> Any:

@@ -31,6 +31,7 @@ from vaca.engines.mechanisms.numeric import Numeric, fit_numeric
 from vaca.engines.mechanisms.recipe import Recipe
 from vaca.engines.mechanisms.scale import PLAIN
 from vaca.engines.mechanisms.trials import (
+    FEW_ROWS,
     ROWS_FOR_CURVES,
     ROWS_FOR_STEPS,
     ROWS_FOR_TREES,
@@ -177,7 +178,7 @@ def _blended(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
     ]
     trials = [chosen, *others]
     t = chosen.mechanism.scaled(given.y, np.random.default_rng([given.seed, 6]))
-    own = chosen.mechanism.own_weights(given.x, t, given.w)
+    own = chosen.mechanism.own_weights(given.x, t, given.w) * np.isfinite(chosen.density)
     told = np.stack([trial.told for trial in trials], 1)  # type: ignore[misc]
     keep = kept(nearest_shares(told, t, given.w * own))
     if len(keep) == 1:
@@ -320,7 +321,8 @@ def _scale(
     # A spread that is fitted directly may grow with the location, which looks like a logarithm.
     plain = ["plain curves"] if "spread" in families and start.curves else []
     top = max(
-        (attempt(replace(start, spread=s)) for s in reach + plain), key=lambda t: t.density.mean()
+        (attempt(replace(start, spread=s)) for s in reach + plain),
+        key=lambda t: np.nanmean(t.density),
     )
     for scale in others:
         ways = [replace(start, scale=scale, spread=s) for s in reach]
@@ -357,7 +359,8 @@ def _trees_help(given: Inputs, mechanism: Numeric) -> bool:
     if len(given.y) < ROWS_FOR_TREES or mechanism.exact:
         return False
     u = mechanism.noise(given.x, given.y, None)
-    return leaves_trace(given.x, np.clip(u, -4, 4), given.w, given.folds == 0)
+    folds = np.unique(given.folds)[: None if len(given.y) < FEW_ROWS else 1]
+    return leaves_trace(given.x, np.clip(u, -4, 4), given.w, [given.folds == k for k in folds])
 
 
 def _heavy(mechanism: Numeric) -> bool:

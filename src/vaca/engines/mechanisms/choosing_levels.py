@@ -133,5 +133,5 @@ def _levels_left(given: Inputs, mechanism: Levels) -> bool:
         return False
     p = np.exp(mechanism.log_levels(given.x))
     common = np.argsort(-np.bincount(given.y, minlength=p.shape[1]))[: min(3, p.shape[1] - 1)]
-    out = given.folds == 0
+    out = [given.folds == 0]
     return any(leaves_trace(given.x, (given.y == k) - p[:, k], given.w, out) for k in common)

@@ -11,15 +11,18 @@ import numpy as np
 from vaca.engines.mechanisms.curves import Pieces
 from vaca.engines.mechanisms.designs import Array, Design
 from vaca.engines.mechanisms.least_squares import Sums, solve
-from vaca.engines.mechanisms.noise import FLAT, WIDTHS, NoiseCurve
+from vaca.engines.mechanisms.noise import FLAT, TAILED, WIDTHS, NoiseCurve
 from vaca.engines.mechanisms.recipe import SPREADS, Recipe
 from vaca.engines.mechanisms.scale import Scale
 from vaca.engines.trees import Trees
 
-__all__ = ["Linear", "add_trees", "crossfit", "fit_location", "fit_spread", "stepwise"]
+__all__ = ["Linear", "add_trees", "alone", "crossfit", "fit_location", "fit_spread", "stepwise"]
 
 #: A scale that is fitted directly gets no smaller than this share of the mean residual.
 PLAIN_LEAST = 1e-3
+#: A row is alone if an input is further than this beyond those of all other folds, in distances
+#: between the input's first and last tenth.
+ALONE = 1.0
 #: With at least this many rows, trees are scored on one fold.
 FEW_FOR_TREES = 2000
 
@@ -66,6 +69,30 @@ def crossfit(
         # The same strength: it is one number out of all rows, and choosing it is most of the work.
         mean[folds == k] = a[folds == k] @ solve(total - part, penalty, strength)[0]
     return Linear(design, beta, strength), mean
+
+
+def alone(x: Array, folds: Array) -> Array:
+    """Rows (n,) that are far outside the rows which tell their location.
+
+    What is missed there is the fault of a location beyond its data, and no noise: one such row can
+    double the noise of all others.
+
+    >>> x = np.append(np.arange(9.0), 100.0)[:, None]
+    >>> np.flatnonzero(alone(x, np.arange(10) % 2)).tolist()
+    [9]
+    """
+    far = np.zeros(len(x), bool)
+    if not x.size:
+        return far
+    low, high = np.quantile(x, [0.1, 0.9], axis=0)
+    reach = ALONE * (high - low)
+    for k in np.unique(folds):
+        out = folds == k
+        other = x[~out]
+        if not len(other):
+            return far
+        far[out] = ((x[out] < other.min(0) - reach) | (x[out] > other.max(0) + reach)).any(1)
+    return far & (far.mean() < 0.5)
 
 
 def stepwise(
@@ -202,18 +229,22 @@ def near(e: Array) -> Array:
     return 1.345 / np.maximum(np.abs(e - middle) / unit, 1.345)
 
 
-def width(e: Array, w: Array, folds: Array) -> float:
-    """How smooth the curve of noise is: the smoothest that held-out residuals do not contradict."""
-    scores = np.empty((len(WIDTHS), len(e)))
+def width(e: Array, w: Array, folds: Array, tails: bool = True) -> float:
+    """How smooth the curve of noise is: the smoothest that held-out residuals do not contradict.
+
+    ``tails``: whether the one curve with two tails may be chosen.
+    """
+    widths = [width for width in WIDTHS if tails or width != TAILED]
+    scores = np.empty((len(widths), len(e)))
     for k in np.unique(folds):
         out = folds == k
         kept, own, left = e[~out], w[~out], e[out]
         order = np.argsort(kept, kind="stable")
-        for density, width in zip(scores, WIDTHS, strict=True):
+        for density, width in zip(scores, widths, strict=True):
             density[out] = NoiseCurve.fit(kept, own, width, order).log_density(left)
     best = int(np.argmax([np.average(s, weights=w) for s in scores]))
     for k in range(best):
         gain = scores[best] - scores[k]
         if np.average(gain, weights=w) <= gain.std() / np.sqrt(len(gain)):
-            return WIDTHS[k]
-    return WIDTHS[best]
+            return widths[k]
+    return widths[best]

@@ -4,6 +4,8 @@ r"""The distribution of what a location-scale mechanism leaves, as a smooth incr
 
 :math:`Q` is a rational-quadratic spline through smoothed quantiles, straight beyond the outermost
 ones. It is increasing and has a closed inverse, so noise is abducted exactly, and it has a density.
+Quantiles are smoothed as :math:`\operatorname{arsinh}` of the residuals, in which heavy tails are
+nearly straight; one line through all of them is Johnson's :math:`S_U` distribution.
 """
 
 from __future__ import annotations
@@ -15,8 +17,13 @@ from scipy.special import ndtr, ndtri
 
 __all__ = ["NoiseCurve", "log_between"]
 
+#: A width beyond all quantiles: one curve with two tails through all of them.
+TAILED = 9.0
 #: Widths, in standard deviations of u, over which quantiles are averaged; infinite: a normal.
-WIDTHS = (np.inf, 0.35, 0.12, 0.04)
+WIDTHS = (np.inf, TAILED, 0.35, 0.12, 0.04)
+#: Where residuals begin to count by their logarithm, in standard deviations of their middle, for
+#: the one curve and for averages: straight lines through far quantiles would draw tails out.
+BENDS_AT, AVERAGES_BEND_AT = 1.0, 2.0
 #: The least slope of the curve, in units of the column: what counts as no noise.
 FLAT = 1e-7
 _BINS = 800
@@ -66,6 +73,9 @@ class NoiseCurve:
             )
         share = (np.cumsum(w) - 0.5 * w) / w.sum()
         u = ndtri(share)
+        low, middle, high = np.interp([0.16, 0.5, 0.84], share, e)
+        unit = (BENDS_AT if width == TAILED else AVERAGES_BEND_AT) * (high - low) / 2 or 1.0
+        e = np.arcsinh((e - middle) / unit)
         if len(e) > 2 * _BINS:
             edges = np.linspace(u[0], u[-1], _BINS + 1)
             place = np.clip(np.searchsorted(edges, u, side="right") - 1, 0, _BINS - 1)
@@ -75,18 +85,21 @@ class NoiseCurve:
             e = np.bincount(place, w * e, _BINS)[some] / total[some]
             w = total[some]
         most = min(float(-u[0]), float(u[-1]), 3.5)
-        knots = np.linspace(-most, most, max(5, int(np.ceil(2 * most / (1.3 * width)))))
+        count = 13 if width == TAILED else max(5, int(np.ceil(2 * most / (1.3 * width))))
+        knots = np.linspace(-most, most, count)
         # Local lines: for normal residuals they are the line itself, whatever the width. In the
         # tails rows are few, so the width grows there.
         spread = np.maximum(width, 0.7 * np.abs(knots) * width**0.5)
         near = np.exp(-0.5 * ((u - knots[:, None]) / spread[:, None]) ** 2)
-        # Quantiles, not rows, count the same: else tails would lean on the middle.
-        near *= np.gradient(u) if len(u) > 2 else 1.0
+        # Quantiles, not rows, count the same: else tails would lean on the middle. The one curve
+        # has the tails that most rows speak for.
+        near *= w if width == TAILED or len(u) <= 2 else np.gradient(u)
         total = near.sum(1)
         u0, e0 = near @ u / total, near @ e / total
         var = near @ u**2 / total - u0**2
         slope = (near @ (u * e) / total - u0 * e0) / np.maximum(var, 1e-12)
-        curve = cls._increasing(knots, e0 + slope * (knots - u0), slope)
+        e0 = e0 + slope * (knots - u0)
+        curve = cls._increasing(knots, middle + unit * np.sinh(e0), slope * unit * np.cosh(e0))
         # Averages of quantiles blur, but must not move the mean: effects are differences of means.
         shift = np.average(residual, weights=weights) - curve.residual(_EVEN).mean()
         curve.e = curve.e + np.clip(shift, -0.2 * curve.spread, 0.2 * curve.spread)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.special import ndtri
 
 from vaca.engines.columnwise import normal_between
 from vaca.engines.mechanisms.blend import Blend, location_of
@@ -29,6 +30,7 @@ from vaca.engines.mechanisms.locations import (
     PLAIN_LEAST,
     Linear,
     add_trees,
+    alone,
     fit_location,
     fit_spread,
     linear_arrays,
@@ -56,8 +58,8 @@ EXACT = 1e-6
 SCALE_MARGIN = 0.5
 #: How far a location on a logarithmic scale may leave the data, in ranges of its values there.
 REACH = 0.5
-#: Drawn values may spread this many times as far as the observed ones.
-EXPLODES = 1.3
+#: Most drawn values may spread this many times as far as the observed ones, all this many times.
+EXPLODES, EXPLODES_FAR, MOST = 1.3, 2.0, (0.01, 0.99)
 #: Half the cell, in standard deviations of the column, over which a density is averaged to score.
 CELL = 0.01
 
@@ -106,9 +108,7 @@ class Numeric:
         else:
             mean = mean + u
         y = self.scale.back(mean)
-        if self.recipe.count:
-            y = np.maximum(np.rint(y), 0.0)
-        return y
+        return np.maximum(np.rint(y), 0.0) if self.recipe.count else y
 
     @property
     def adds(self) -> bool:
@@ -186,16 +186,20 @@ class Numeric:
 
     def own_weights(self, x: np.ndarray, t: np.ndarray, w: np.ndarray) -> np.ndarray:
         """What rows (n,) count by their noise, and if robust by how far they are."""
-        log_scale = self._log_scale(x)
-        return _own_weights(self.recipe, t - self._mean(x), log_scale, w)
+        return _own_weights(self.recipe, t - self._mean(x), self._log_scale(x), w)
 
     def explodes(self, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> bool:
         """Whether drawn values spread much further than the observed ones: tails, a wide scale."""
         if not self.recipe.spread and self.recipe.scale[0] in PLAIN and self.flow is None:
             return False
         rows = np.arange(min(len(y), 3000))
-        drawn = self.value(x[rows], self.draw(len(rows), rng))
-        return not float(drawn.std()) <= EXPLODES * float(y.std())
+        even = 0.0 * rows if self.exact else ndtri((rows + 0.5) / len(rows))
+        drawn = [self.value(x[rows], rng.permutation(even)) for _ in range(3)]
+        # Of heavy tails a few hundred rows say little: what they spread decides only if it is far.
+        wide = np.median([np.ptp(np.quantile(v, MOST)) for v in drawn])
+        far = np.median([v.std() for v in drawn])
+        limit = EXPLODES * np.ptp(np.quantile(y, MOST))
+        return not (wide <= max(limit, EXPLODES * y.std()) and far <= EXPLODES_FAR * y.std())
 
     # ------------------------------------------------------------------ as arrays
 
@@ -289,7 +293,8 @@ def fit_numeric(
     Returns
     -------
     Numeric; of every row, by a fit that had not seen it: log-density (n,), the distance (n,) of its
-    value from the median, and its location (n,), NaN where trees have none
+    value from the median, both NaN for rows that are alone, and its location (n,), NaN where trees
+    have none
     """
     scale = Scale.of(y, *recipe.scale) if like is None else like.scale
     t = scale.forward(_dithered(y, rng) if recipe.count else y)
@@ -338,12 +343,12 @@ def fit_numeric(
     if not every.all():  # trees were tried on some rows only
         x, y, t, w, mean, a = x[every], y[every], t[every], w[every], mean[every], a[every]
         folds = np.arange(len(t)) % 3
-    residual = t - mean
+    residual, seen = t - mean, ~alone(x, folds)
     spread, log_scale = None, np.zeros(len(t))
     limits = np.zeros(2)
     for _ in range(2 if recipe.spread or recipe.robust else 0):
         if recipe.spread:
-            spread, log_scale = fit_spread(recipe, x, residual, w, folds, groups, old_spread)
+            spread, log_scale = fit_spread(recipe, x, residual, w * seen, folds, groups, old_spread)
             if like is not None:
                 log_scale = np.clip(log_scale, *like.limits)
             limits = np.array([log_scale.min() - SCALE_MARGIN, log_scale.max() + SCALE_MARGIN])
@@ -352,21 +357,23 @@ def fit_numeric(
             residual = t - mean
     exact = not recipe.count and float(np.abs(residual).max()) < EXACT
     e = residual * np.exp(-log_scale)
-    width = width_of(e, w, folds) if like is None else like.width
-    curve = NoiseCurve.fit(e, w, width)
+    # Heavy tails of a logarithm would be heavier still.
+    tails = scale.kind in PLAIN
+    width = width_of(e[seen], w[seen], folds[seen], tails) if like is None else like.width
+    curve = NoiseCurve.fit(e[seen], w[seen], width)
     reach = (-np.inf, np.inf)
     if scale.kind in (1, 3):  # a line there is an exponential: far outside the data it explodes
         further = REACH * float(np.ptp(mean)) + 1.0
         reach = (float(mean.min()) - further, float(mean.max()) + further)
-    fitted = Numeric(
-        recipe, scale, location, trees, spread, limits, curve, width, exact, None, reach
-    )
+    own = (location, trees, spread, limits, curve, width, exact, None, reach)
+    fitted = Numeric(recipe, scale, *own)
     if like is not None:
         return fitted, none, none, none
     # A density averaged over a cell: how fine a candidate is beyond that must not decide.
     half = 0.5 if recipe.count else CELL * float(y.std())
     miss = np.full(len(every), np.nan)
-    miss[every] = np.abs(y - scale.back(mean + np.exp(log_scale) * curve.residual(np.zeros(1))))
+    middle = scale.back(mean + np.exp(log_scale) * curve.residual(np.zeros(1)))
+    miss[every] = np.where(seen, np.abs(y - middle), np.nan)
     told = np.full(len(every), np.nan)
     told[every] = mean
     if exact:
@@ -375,10 +382,10 @@ def fit_numeric(
     low, high = cells(scale, y, mean, log_scale, half)
     low = np.where(y <= 0, -np.inf, low) if recipe.count else low
     for k in np.unique(folds):
-        out = folds == k
-        found[out] = NoiseCurve.fit(e[~out], w[~out], width).cell(low[out], high[out])
+        out, kept = folds == k, (folds != k) & seen
+        found[out] = NoiseCurve.fit(e[kept], w[kept], width).cell(low[out], high[out])
     density = np.full(len(every), np.nan)
-    density[every] = found - np.log(2 * half)
+    density[every] = np.where(seen, found - np.log(2 * half), np.nan)
     return fitted, density, miss, told
 
 

@@ -21,6 +21,8 @@ class Scale:
     ``kind`` 0: as it is; 1: logarithm above ``low``; 2: logit between ``low`` and ``high``; 3:
     logarithm below ``high``, turned so that it rises; 4: as it is further than ``fold`` from
     ``low`` and ``high``, where these are finite, and logarithms of the distance from them nearer.
+    Logarithms are straight beyond ``end``, the largest distance from the wall that was seen: what
+    goes on there as an exponential soon is anything.
     """
 
     kind: int
@@ -29,6 +31,7 @@ class Scale:
     mean: float
     unit: float
     fold: float = 0.0
+    end: float = np.inf
 
     @classmethod
     def of(cls, y: np.ndarray, kind: int = 0, low: float = 0.0, high: float = 1.0) -> Scale:
@@ -36,18 +39,18 @@ class Scale:
         if kind == 4:
             near = [np.quantile(d, FOLDED) for d in (y - low, high - y) if np.isfinite(d[0])]
             fold = float(max(min(*near, FOLD * y.std()), 1e-3 * FOLD * y.std()))
-        blank = cls(kind, low, high, 0.0, 1.0, fold)
-        t = blank.forward(y)
+        end = float({1: y - low, 3: high - y}.get(kind, np.array([np.inf])).max())
+        t = cls(kind, low, high, 0.0, 1.0, fold, end).forward(y)
         unit = float(t.std())
         if not unit > 1e-12 * float(np.abs(t).max(initial=0.0)):
-            return cls(kind, low, high, float(t[0]), 0.0, fold)  # constant: rounding is no spread
-        return cls(kind, low, high, float(t.mean()), unit, fold)
+            return cls(kind, low, high, float(t[0]), 0.0, fold, end)  # rounding is no spread
+        return cls(kind, low, high, float(t.mean()), unit, fold, end)
 
     def forward(self, y: np.ndarray) -> np.ndarray:
         if self.kind == 1:
-            y = np.log(np.maximum(y - self.low, 1e-300))
+            y = self._log(y - self.low)
         elif self.kind == 3:
-            y = -np.log(np.maximum(self.high - y, 1e-300))
+            y = -self._log(self.high - y)
         elif self.kind == 2:
             p = np.clip((y - self.low) / (self.high - self.low), 1e-15, 1 - 1e-15)
             y = np.log(p) - np.log1p(-p)
@@ -63,9 +66,9 @@ class Scale:
     def back(self, t: np.ndarray) -> np.ndarray:
         y = t * self.unit + self.mean
         if self.kind == 1:
-            return self.low + np.exp(np.minimum(y, 700.0))
+            return self.low + self._exp(y)
         if self.kind == 3:
-            return self.high - np.exp(np.minimum(-y, 700.0))
+            return self.high - self._exp(-y)
         if self.kind == 2:
             return self.low + (self.high - self.low) / (1.0 + np.exp(np.clip(-y, -700, 700)))
         if self.kind == 4 and self.fold:
@@ -74,6 +77,15 @@ class Scale:
                     far = np.minimum(sign * (y - wall) / self.fold - 1.0, 0.0)
                     y = np.where(far < 0.0, wall + sign * self.fold * np.exp(far), y)
         return y
+
+    def _log(self, distance: np.ndarray) -> np.ndarray:
+        straight = np.maximum(distance / self.end - 1.0, 0.0)
+        return np.log(np.clip(distance, 1e-300, self.end)) + straight
+
+    def _exp(self, t: np.ndarray) -> np.ndarray:
+        last = min(float(np.log(self.end)), 700.0)
+        value = np.exp(np.minimum(t, last))
+        return value if np.isinf(self.end) else value * (1.0 + np.maximum(t - last, 0.0))
 
     def _near(self, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Distances (n,) from the walls in units of the fold, at most 1."""
@@ -84,9 +96,9 @@ class Scale:
         """Logarithm of the slope of `forward`."""
         slope = np.full(len(y), -np.log(self.unit or 1.0))
         if self.kind == 1:
-            slope -= np.log(np.maximum(y - self.low, 1e-300))
+            slope -= np.log(np.clip(y - self.low, 1e-300, self.end))
         elif self.kind == 3:
-            slope -= np.log(np.maximum(self.high - y, 1e-300))
+            slope -= np.log(np.clip(self.high - y, 1e-300, self.end))
         elif self.kind == 2:
             p = np.clip((y - self.low) / (self.high - self.low), 1e-15, 1 - 1e-15)
             slope -= np.log(p) + np.log1p(-p) + np.log(self.high - self.low)
@@ -96,7 +108,7 @@ class Scale:
         return slope
 
     def array(self) -> np.ndarray:
-        own = [self.kind, self.low, self.high, self.mean, self.unit, self.fold]
+        own = [self.kind, self.low, self.high, self.mean, self.unit, self.fold, self.end]
         return np.array(own, float)
 
     @classmethod

@@ -108,7 +108,7 @@ def near_the_mark(trials: Sequence[Trial], w: np.ndarray) -> list[Trial]:
         return list(trials)
     ratio = []
     for trial in trials:
-        known = np.isfinite(trial.miss)  # type: ignore[arg-type]
+        known = np.isfinite(trial.miss) & np.isfinite(first)  # type: ignore[arg-type]
         own, base = (float(np.average(m[known], weights=w[known])) for m in (trial.miss, first))  # type: ignore[index]
         ratio.append(own / max(base, 1e-300))
     return [t for t, r in zip(trials, ratio, strict=True) if r <= MISSES * min(ratio) + 1e-9]
@@ -116,7 +116,8 @@ def near_the_mark(trials: Sequence[Trial], w: np.ndarray) -> list[Trial]:
 
 def score(trial: Trial, first: Trial, w: np.ndarray) -> float:
     """Mean log-density; of a trial that was scored on some rows, by its gain over the first."""
-    return float(np.average(first.density, weights=w)) + gain(trial, first, w)[0]
+    known = np.isfinite(first.density)
+    return float(np.average(first.density[known], weights=w[known])) + gain(trial, first, w)[0]
 
 
 def gain(one: Trial, other: Trial, w: np.ndarray) -> tuple[float, float]:
