@@ -13,6 +13,7 @@ import vaca
 from vaca.engines.layout import Layout
 from vaca.engines.nn import objectives
 from vaca.engines.nn.likelihoods import Discrete
+from vaca.engines.nn.monotone import identity_parameters
 from vaca.engines.nn.state_network import StateNetwork
 from vaca.engines.nn.value_network import ValueNetwork
 from vaca.engines.paper_vaca import PaperVACA
@@ -335,6 +336,27 @@ def test_the_same_seed_gives_the_same_model_and_a_saved_one_answers_the_same(tmp
     pd.testing.assert_series_equal(again.log_prob(frame.head()), first.log_prob(frame.head()))
 
 
+def test_output_noise_shrinks_with_the_spread_of_the_map() -> None:
+    net = value_network()
+    start = torch.zeros(4, 2, net.decoder.straight.weight.shape[-1], dtype=torch.float64)
+    start[..., : net.map_size] = identity_parameters(8, squares=True)
+    start[:, 1, 1:19] = 0.0  # the second row's map is flat
+    sigma = net.sigma(start, net.continuous, net.maps(start))
+    assert (sigma[:, 0] > 0.02).all()
+    assert (sigma[:, 1] < 0.03 * sigma[:, 0]).all()
+    assert (sigma > 0).all()
+
+
+def test_noise_in_proportion_to_a_cause_vanishes_with_it() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.choice([-2.0, 2.0], 2000) + rng.normal(size=2000)
+    frame = pd.DataFrame({"x": x, "y": x * rng.normal(size=2000)})
+    model = VACA(vaca.CausalGraph.from_edges([("x", "y")]), steps=600).fit(frame)
+    spread = {v: float(model.sample(2000, do={"x": v}, seed=0)["y"].std()) for v in (0.0, 2.0)}
+    assert spread[2.0] == pytest.approx(2.0, rel=0.15)
+    assert spread[0.0] < 0.25  # truth: 0; 0.32 if heights are softplus
+
+
 @pytest.mark.parametrize("objective", objectives.OBJECTIVES)
 @pytest.mark.parametrize("make", [quick, quick_paper])
 def test_every_objective_trains(objective, make) -> None:
@@ -474,5 +496,5 @@ def test_decay_grows_with_the_weights_of_a_block_alone():
             model.graph, schema, schema.encode(rows), model._given() if "{" in text else ()
         )
         sizes.append([model._decay(layout, n) for n in (100, 10**6)])
-    assert sizes[0] == [0.5 * 3 * 16 * 64 / 100, 0.5]
-    assert sizes[1] == [0.5, 0.5]
+    assert sizes[0] == [3 * 16 * 64 / 100, 1.0]
+    assert sizes[1] == [1.0, 1.0]

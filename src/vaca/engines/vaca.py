@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
 import torch
 
 from vaca.engines.conditions import check_conditions, check_variance
 from vaca.engines.engine import Engine
+from vaca.engines.fit_input import FitInput
 from vaca.engines.latent import LatentEngine
 from vaca.engines.layout import Layout
 from vaca.engines.nn.value_network import ValueNetwork
@@ -86,6 +88,9 @@ class VACA(LatentEngine):
     [1.0, 1.0]
     """
 
+    revision = 2
+    _squares: bool = field(init=False, default=True)  # not in folders of revision 1
+
     width: int = 64
     depth: int = 1
     embedding: int = 16
@@ -96,7 +101,7 @@ class VACA(LatentEngine):
     variance: str | float = "decoder"
     noise_cap: float = 0.05
     steps: int = 2000
-    weight_decay: float = 0.5
+    weight_decay: float = 1.0
     ema: float | None = 0.99
 
     @classmethod
@@ -143,6 +148,17 @@ class VACA(LatentEngine):
         most = max(map(len, layout.column_parents()))
         return self.weight_decay * max(1.0, most * self.embedding * self.width / rows)
 
+    def _fit(self, given: FitInput) -> None:
+        self._squares = True
+        super()._fit(given)
+
+    def _state(self) -> dict[str, np.ndarray]:
+        return super()._state() | ({"squares": np.array([1])} if self._squares else {})
+
+    def _set_state(self, state: dict[str, np.ndarray]) -> None:
+        self._squares = "squares" in state
+        super()._set_state(state)
+
     def _build(self, layout: Layout, generator: torch.Generator) -> ValueNetwork:
         hidden, needed = self.hidden_layers, self.graph.longest_path - 1
         return ValueNetwork(
@@ -157,6 +173,7 @@ class VACA(LatentEngine):
             rounds=None if hidden is None or hidden >= needed else hidden + 1,
             encoder_rounds=1 + self.encoder_hidden_layers,
             refinements=self.refinements,
+            squares=self._squares,
             generator=generator,
         )
 

@@ -42,6 +42,8 @@ _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 CAP_START, CAP_SHARE = 0.5, 0.9
 #: The longest refinement of a latent in one step.
 _STRIDE = 3.0
+#: The share of the output noise that is left where the decoder's map is flat.
+_POINT = 0.02
 
 
 class ValueNetwork(Network):
@@ -72,6 +74,9 @@ class ValueNetwork(Network):
         Rounds of messages in the encoder; more than 1 breaks design condition 2.
     refinements : int
         Newton steps from the encoder's guess towards the mode of the posterior.
+    squares : bool
+        Whether the heights of the decoder's maps are squares, and the decoder's output noise is in
+        proportion to them; without, the network is that of revision 1.
     """
 
     # The cap on the output noise shrinks, so gradients grow during training.
@@ -92,6 +97,7 @@ class ValueNetwork(Network):
         rounds: int | None = None,
         encoder_rounds: int = 1,
         refinements: int = 1,
+        squares: bool = True,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -99,20 +105,20 @@ class ValueNetwork(Network):
         count = len(parents)
         self.layers = depth_layers([[j for j in own if j < count] for own in parents])
         self.rounds = len(self.layers) - 1 if rounds is None else rounds
-        self.noise, self.refinements = noise, refinements
+        self.noise, self.refinements, self.squares = noise, refinements, squares
         self.cap = self.cap_end = cap
         edges = [(j, i) for i in range(count) for j in parents[i]]
         self.discrete = DiscreteLikelihood(columns[:count])
         self.continuous = [i for i, c in enumerate(columns[:count]) if c.kind == "continuous"]
-        self.map_size = parameter_count(steps)
+        self.map_size = parameter_count(steps, squares=squares)
         self.embed = Embedding(columns, embedding, generator)
-        identity = identity_parameters(steps)
         n_out = max(self.map_size + 1, self.discrete.parameters_needed)
         start = torch.zeros(count, 1, n_out)
-        start[self.continuous, 0, : self.map_size] = identity
+        start[self.continuous, 0, : self.map_size] = identity_parameters(steps, squares=squares)
         self.decoder = Trunk(edges, count, embedding, width, depth, start, generator)
         place = {column: k for k, column in enumerate(self.continuous)}
-        start = identity.expand(len(place), 1, -1)
+        # The encoder inverts the decoder: where that is flat it is steep, never flat itself.
+        start = identity_parameters(steps).expand(len(place), 1, -1)
         into = [(j, place[i]) for j, i in edges if i in place]
         self.encoder = Trunk(into, len(place), embedding, width, depth, start, generator)
         self.leaks = nn.ModuleList(
@@ -141,7 +147,11 @@ class ValueNetwork(Network):
         done = min(1.0, t / CAP_SHARE)
         self.cap = max(CAP_START, self.cap_end) ** (1.0 - done) * self.cap_end**done
 
-    def sigma(self, parameters: Tensor, which: Sequence[int]) -> Tensor:
+    def maps(self, parameters: Tensor) -> Increasing:
+        """The decoder's maps of continuous columns with these parameters."""
+        return Increasing(parameters[..., : self.map_size], squares=self.squares)
+
+    def sigma(self, parameters: Tensor, which: Sequence[int], maps: Increasing) -> Tensor:
         """Sd of the output noise of the continuous columns ``which``; shape (columns, rows)."""
         if self.noise == "decoder":
             raw = parameters[..., self.map_size]
@@ -150,7 +160,11 @@ class ValueNetwork(Network):
         else:
             return parameters.new_full(parameters.shape[:-1], math.sqrt(float(self.noise)))
         floor = 0.06 * self.cap
-        return floor + (self.cap - floor) * torch.sigmoid(raw)
+        sd = floor + (self.cap - floor) * torch.sigmoid(raw)
+        if self.noise == "decoder" and self.squares:
+            # Where the latent makes hardly a difference, the truth is nearly a point.
+            sd = sd * (maps.spread().clamp(max=1.0) + _POINT)
+        return sd
 
     def posterior(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Mean and sd of q(z | x) for the continuous columns, and the decoder's parameters.
@@ -179,8 +193,8 @@ class ValueNetwork(Network):
         ``own`` is what the encoder gives for them, ``parameters`` what the decoder gives for all.
         """
         p = parameters[self.continuous]
-        decode = Increasing(p[..., : self.map_size])
-        sigma = self.sigma(p, self.continuous)
+        decode = self.maps(p)
+        sigma = self.sigma(p, self.continuous, decode)
         # The encoder works on the distance from the decoder's offset b_i(m_i), so that the two move
         # together: each alone would be held in place by the other, and weak effects never learned.
         mean = Increasing(own).value(x[self.continuous] - decode.offset)
@@ -271,8 +285,9 @@ class ValueNetwork(Network):
                 columns = [which[k] for k in at]
                 own = z[[latent[i] for i in columns]].to(dtype)
                 q = p[at]
-                value = Increasing(q[..., : self.map_size]).value(own)
-                value = value.to(x.dtype) + self.sigma(q, columns).to(x.dtype) * eps[columns]
+                maps = self.maps(q)
+                sigma = self.sigma(q, columns, maps)
+                value = maps.value(own).to(x.dtype) + sigma.to(x.dtype) * eps[columns]
                 out = out.index_copy(0, torch.as_tensor(at, device=x.device), value)
             out = self.discrete.draw(p, which, logistic[place], gumbel, shift[place], out)
             for k, i in enumerate(which):
