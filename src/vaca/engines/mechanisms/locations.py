@@ -166,11 +166,11 @@ def fit_spread(
         design, strength = Design.build(x, groups, **SPREADS[recipe.spread]), None
     a, penalty = design(x), design.penalty()
     size = np.maximum(np.abs(residual), FLAT)
+    if recipe.spread.startswith("plain"):
+        return _plain_spread(design, a, size, w, folds, strength)
     parts = {k: Sums.of(a[folds == k], np.log(size[folds == k]), w[folds == k])
              for k in np.unique(folds)}  # fmt: skip
     total = sum(list(parts.values())[1:], start=next(iter(parts.values())))
-    if recipe.spread.startswith("plain"):
-        return _plain_spread(design, a, size, w, folds, strength)
     start, strength = solve(total, penalty, strength)
     found = _newton(a, size, w, total.gram, start, penalty, strength)
     log_scale = np.empty(len(size))
