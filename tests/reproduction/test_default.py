@@ -27,7 +27,7 @@ def test_runs_are_those_of_the_paper_s_table_and_of_random_tables() -> None:
     (flow,) = stamped([Run("loan", "flow", 0)])
     assert flow in runs  # stored with the table of the paper
     wild = [run for run in runs if run.scm.startswith("wild:")]
-    assert len({run.scm for run in wild}) == 60
+    assert len({run.scm for run in wild}) == 45
     assert all(run.train == rows_of(int(run.scm[5:])) for run in wild)
     assert all(int(run.scm[5:]) >= 100 for run in wild)
     assert len(EXPERIMENTS["default"].runs(Options(quick=True))) < 20
