@@ -43,6 +43,9 @@ def test_a_table_is_measured_once_and_shown_with_its_truth(tmp_path, monkeypatch
     (record,) = json.loads((tmp_path / "ours.json").read_text())
     assert record["answers"]["everyone"]["value"] == pytest.approx(2, abs=0.1)
     assert "effect on everyone (known: 2)" in real.page(tmp_path)
+    assert "revision" not in real.page(tmp_path)
+    (tmp_path / "ours.json").write_text(json.dumps([{**record, "revision": 0}]))
+    assert "| vaca, default, revision 0 |" in real.page(tmp_path)  # of an engine that has changed
 
 
 def test_an_unknown_method_is_named(tmp_path):

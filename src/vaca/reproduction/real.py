@@ -126,6 +126,7 @@ def page(folder: Path) -> str:
     records = [*_read(folder / OURS), *_read(folder / PEERS)]
     place = {method: k for k, method in enumerate(METHODS)}
     records.sort(key=lambda r: place.get(r["method"], len(place)))  # whatever was measured first
+    records = [_dated(record) for record in records]
     parts = []
     for name, title in TITLES.items():
         mine = [r for r in records if r["table"] == name]
@@ -136,6 +137,15 @@ def page(folder: Path) -> str:
         parts += ["## ACIC 2016: 58 covariates, 4,802 rows, ten replicates", ""]
         parts += [*_acic(acic, truths), ""]
     return "\n".join(parts)
+
+
+def _dated(record: dict[str, Any]) -> dict[str, Any]:
+    """The record; if the engine has changed since, the method says of which revision it is."""
+    engine, _ = {**METHODS, **GAPS}.get(record["method"], (None, {}))
+    then = record.get("revision")
+    if engine is None or then == getattr(engine_class(engine), "revision", 1):
+        return record
+    return {**record, "method": f"{record['method']}, revision {then}"}
 
 
 def _table(records: list[dict[str, Any]], truth: dict[str, float]) -> list[str]:
