@@ -282,17 +282,27 @@ def test_a_folder_of_an_earlier_version_answers_as_it_did(name: str, known: floa
     assert len(model.refits_) == 2
 
 
-def test_a_folder_of_the_first_vaca_answers_as_it_did(tmp_path) -> None:
-    """Before heights were squares; saved again, it is still what it was."""
-    model = vaca.load(Path(__file__).parent / "folders" / "vaca-1")
+@pytest.mark.parametrize(
+    ("name", "form", "known", "density"),
+    [
+        ("vaca-1", "softplus", 1.2519675782992463, -3.4323036670684814),
+        ("vaca-2", "squares", 0.6059227861774931, -3.3391335010528564),
+    ],
+)
+def test_a_folder_of_an_earlier_vaca_answers_as_it_did(
+    tmp_path, name: str, form: str, known: float, density: float
+) -> None:
+    """Before heights were squares; before they had scales. Saved again, it is what it was."""
+    model = vaca.load(Path(__file__).parent / "folders" / name)
     effect = model.effect("y", {"a": 1.0}, {"a": 0.0}, seed=0)
-    assert effect.value == pytest.approx(1.2519675782992463, abs=1e-5)  # single precision
+    assert effect.value == pytest.approx(known, abs=1e-5)  # single precision
     assert len(model.refits_) == 2
     model.save(tmp_path / "again")
     rows = model.sample(20, seed=0)
     pd.testing.assert_frame_equal(vaca.load(tmp_path / "again").sample(20, seed=0), rows)
-    assert not model._net.squares
-    assert model.fit(rows, progress=False)._net.squares
+    assert model._net.form == form
+    assert float(model.log_prob(rows, k=5).mean()) == pytest.approx(density, abs=1e-4)
+    assert model.fit(rows, progress=False)._net.form == "scaled"
 
 
 # ---------------------------------------------------------------------- replacing a folder

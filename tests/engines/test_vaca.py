@@ -339,8 +339,8 @@ def test_the_same_seed_gives_the_same_model_and_a_saved_one_answers_the_same(tmp
 def test_output_noise_shrinks_with_the_spread_of_the_map() -> None:
     net = value_network()
     start = torch.zeros(4, 2, net.decoder.straight.weight.shape[-1], dtype=torch.float64)
-    start[..., : net.map_size] = identity_parameters(8, squares=True)
-    start[:, 1, 1:19] = 0.0  # the second row's map is flat
+    start[..., : net.map_size] = identity_parameters(8, form="scaled")
+    start[:, 1, 1:5] = 0.0  # the second row's map is flat
     sigma = net.sigma(start, net.continuous, net.maps(start))
     assert (sigma[:, 0] > 0.02).all()
     assert (sigma[:, 1] < 0.03 * sigma[:, 0]).all()

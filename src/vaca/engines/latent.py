@@ -365,7 +365,7 @@ def _bound(net: Network, x: Tensor, k: int, generator: torch.Generator) -> Tenso
     size = max(1, 4000 // k)
     for part in x.split(size, dim=1):
         t = net.terms(part, k, generator)
-        out.append(t.log_likelihood[0] - t.kl if k == 1 else objectives.importance_bound(t))
+        out.append(t.elbo() if k == 1 else objectives.importance_bound(t))
     return torch.cat(out)
 
 

@@ -14,6 +14,8 @@ from vaca.engines.engine import Engine
 from vaca.engines.fit_input import FitInput
 from vaca.engines.latent import LatentEngine
 from vaca.engines.layout import Layout
+from vaca.engines.nn.monotone import Form
+from vaca.engines.nn.objectives import Objective
 from vaca.engines.nn.value_network import ValueNetwork
 from vaca.engines.paper_vaca import PaperVACA
 from vaca.engines.train_config import plan_epochs
@@ -55,6 +57,9 @@ class VACA(LatentEngine):
         More than 0 breaks design condition 2.
     refinements : int
         Newton steps from the encoder's guess towards the mode of the posterior.
+    objective, samples, validation_samples
+        See `vaca.engines.latent.LatentEngine`. Under the ELBO, noise with a jump gets the wrong
+        shape beside it: a normal posterior that reaches across the jump costs too much.
     variance : {"decoder", "column"} or float
         Output noise of continuous columns: given by the decoder, learned for each column, or fixed.
     noise_cap : float
@@ -88,8 +93,8 @@ class VACA(LatentEngine):
     [1.0, 1.0]
     """
 
-    revision = 2
-    _squares: bool = field(init=False, default=True)  # not in folders of revision 1
+    revision = 3
+    _form: Form = field(init=False, default="scaled")  # of the decoder's maps
 
     width: int = 64
     depth: int = 1
@@ -97,6 +102,9 @@ class VACA(LatentEngine):
     map_steps: int = 8
     hidden_layers: int | None = None
     encoder_hidden_layers: int = 0
+    objective: Objective = "iwae"
+    samples: int = 8
+    validation_samples: int = 8
     refinements: int = 1
     variance: str | float = "decoder"
     noise_cap: float = 0.05
@@ -149,14 +157,16 @@ class VACA(LatentEngine):
         return self.weight_decay * max(1.0, most * self.embedding * self.width / rows)
 
     def _fit(self, given: FitInput) -> None:
-        self._squares = True
+        self._form = "scaled"
         super()._fit(given)
 
     def _state(self) -> dict[str, np.ndarray]:
-        return super()._state() | ({"squares": np.array([1])} if self._squares else {})
+        # Folders of revision 1 say nothing of the form.
+        return super()._state() | ({self._form: np.array([1])} if self._form != "softplus" else {})
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
-        self._squares = "squares" in state
+        forms: tuple[Form, ...] = ("scaled", "squares", "softplus")
+        self._form = next(form for form in forms if form in state or form == "softplus")
         super()._set_state(state)
 
     def _build(self, layout: Layout, generator: torch.Generator) -> ValueNetwork:
@@ -173,7 +183,7 @@ class VACA(LatentEngine):
             rounds=None if hidden is None or hidden >= needed else hidden + 1,
             encoder_rounds=1 + self.encoder_hidden_layers,
             refinements=self.refinements,
-            squares=self._squares,
+            form=self._form,
             generator=generator,
         )
 

@@ -57,10 +57,14 @@ class Embedding(nn.Module):
 
 
 class Trunk(nn.Module):
-    """One round of messages: linear message per edge, sum, update network per target."""
+    """One round of messages: linear message per edge, sum, update network per target.
+
+    ``pace``, shaped like ``start``, says how much of what is heard reaches each output; None: all.
+    """
 
     source: Tensor
     target: Tensor
+    pace: Tensor | None
 
     def __init__(
         self,
@@ -71,6 +75,7 @@ class Trunk(nn.Module):
         depth: int,
         start: Tensor,
         generator: torch.Generator | None,
+        pace: Tensor | None = None,
     ) -> None:
         super().__init__()
         n_out = start.shape[-1]
@@ -79,6 +84,7 @@ class Trunk(nn.Module):
         target = torch.tensor([b for _, b in edges], dtype=torch.long)
         self.register_buffer("source", source, persistent=False)
         self.register_buffer("target", target, persistent=False)
+        self.register_buffer("pace", pace, persistent=False)
         unused = torch.Generator()  # these two get their starting weights below
         self.message = DisjointLinear(len(edges), n_in, width, bias=False, generator=unused)
         self.bias = nn.Parameter(0.1 * torch.randn(targets, 1, width, generator=generator))
@@ -112,7 +118,12 @@ class Trunk(nn.Module):
             m = torch.baddbmm(self.bias, said, weight[edges].flatten(1, 2))
         elif len(self.source):
             m = m.index_add(0, self.target, self.message(h[self.source]))
-        return self.update(F.silu(m)) + self.straight(m)
+        out = self.update(F.silu(m)) + self.straight(m)
+        if self.pace is None:
+            return out
+        # What a target is by itself, the bias of the last layer, is learned at full pace.
+        alone = cast("DisjointLinear", self.update.layers[-1]).bias
+        return torch.lerp(cast("Tensor", alone), out, self.pace)
 
     def some(self, h: Tensor, which: Sequence[int], *, messages: bool = True) -> Tensor:
         """Outputs of the targets ``which`` from features laid out as (rows, columns, n_in)."""
@@ -141,12 +152,18 @@ class Trunk(nn.Module):
         at = torch.tensor(which, dtype=torch.long, device=weight.device)
         sources = [pairs[e][0] if e < len(pairs) else 0 for e in edges]
         layers = cast("list[DisjointLinear]", list(self.update.layers))
+        update = [(layer.weight[at], cast("Tensor", layer.bias)[at]) for layer in layers]
+        straight = self.straight.weight[at]
+        if self.pace is not None:
+            last, bias = update[-1]
+            update[-1] = (last * self.pace[at], bias)
+            straight = straight * self.pace[at]
         part = Gathered(
             torch.tensor(sources, dtype=torch.long, device=at.device),
             weight[edges].view(len(which), most * weight.shape[1], self.width),
             self.bias[at],
-            [(layer.weight[at], cast("Tensor", layer.bias)[at]) for layer in layers],
-            self.straight.weight[at],
+            update,
+            straight,
         )
         if not self.training and not torch.is_grad_enabled():
             self._parts[which] = part

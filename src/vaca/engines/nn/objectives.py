@@ -36,19 +36,33 @@ class Terms:
     z : Tensor
         The samples, still attached to the posterior.
     axes : tuple of int
-        Which axes of z are the samples and the rows.
-    log_likelihood : Tensor of shape (K, rows)
-    log_ratio : Tensor of shape (K, rows)
+        Which axes of z are those of ``log_ratio``.
+    log_likelihood : Tensor of shape (K, rows) or (K, columns, rows)
+        By column where the columns of a row have posteriors of their own: a bound for each column
+        is closer than one for all.
+    log_ratio : Tensor of the same shape
         log p(z) - log q(z).
     kl : Tensor of shape (rows,)
         KL(q || p), in closed form.
+    known : Tensor of shape (rows,), optional
+        Log-likelihood of what has no latent.
     """
 
     z: Tensor
-    axes: tuple[int, int]
+    axes: tuple[int, ...]
     log_likelihood: Tensor
     log_ratio: Tensor
     kl: Tensor
+    known: Tensor | None = None
+
+    def by_row(self, values: Tensor) -> Tensor:
+        """The sum over the columns, if there are any, and what is known."""
+        total = values.sum(0) if values.dim() == 2 else values
+        return total if self.known is None else total + self.known
+
+    def elbo(self, beta: float = 1.0) -> Tensor:
+        """The bound with one sample at a time; shape (rows,)."""
+        return self.by_row(self.log_likelihood.mean(0)) - beta * self.kl
 
 
 class Variational(Protocol):
@@ -72,7 +86,7 @@ class Variational(Protocol):
 def importance_bound(terms: Terms) -> Tensor:
     r""":math:`\log \frac1K \sum_k w_k` for each row; shape (rows,)."""
     log_w = terms.log_likelihood + terms.log_ratio
-    return torch.logsumexp(log_w, 0) - math.log(len(log_w))
+    return terms.by_row(torch.logsumexp(log_w, 0) - math.log(len(log_w)))
 
 
 def loss(
@@ -108,8 +122,7 @@ def loss(
         return values.mean() if weights is None else (weights * values).mean()
 
     if objective == "elbo":
-        t = net.terms(x, k, generator)
-        return -mean(t.log_likelihood.mean(0) - beta * t.kl)
+        return -mean(net.terms(x, k, generator).elbo(beta))
     if objective == "iwae":
         return -mean(importance_bound(net.terms(x, k, generator)))
     if objective == "dreg":
@@ -119,19 +132,19 @@ def loss(
         if t.z.requires_grad:
             # The path through z counts with the square of the share, all else with the share.
             t.z.register_hook(lambda g: g * _spread(share, g.dim(), t.axes))
-        return -mean((share * log_w).sum(0))
+        return -mean(t.by_row((share * log_w).sum(0)))
     if objective == "piwae":
         t = net.terms(x, k, generator)
         encoder, decoder = list(net.encoder_parameters()), list(net.decoder_parameters())
         bound = -mean(importance_bound(t))
-        beta_bound = -mean(t.log_likelihood.mean(0) - beta * t.kl)
+        beta_bound = -mean(t.elbo(beta))
         _accumulate(bound, encoder, keep=True)
         _accumulate(beta_bound, decoder, keep=False)
         return beta_bound.detach()
     raise VacaError(f"objective is one of {OBJECTIVES}; got {objective!r}")
 
 
-def _spread(share: Tensor, dimensions: int, axes: tuple[int, int]) -> Tensor:
+def _spread(share: Tensor, dimensions: int, axes: tuple[int, ...]) -> Tensor:
     """The share of each sample, lined up with the axes of z."""
     shape = [1] * dimensions
     for axis, size in zip(axes, share.shape, strict=True):
@@ -148,7 +161,8 @@ def gaussian_log_ratio(
     """
     if stop:
         noise, sd = (z - mean.detach()) / sd.detach(), sd.detach()
-    return (0.5 * (noise.square() - z.square()) + sd.log()).sum(over)
+    ratio = 0.5 * (noise.square() - z.square()) + sd.log()
+    return ratio.sum(over) if over else ratio
 
 
 def _accumulate(value: Tensor, parameters: list[nn.Parameter], *, keep: bool) -> None:

@@ -32,14 +32,20 @@ from torch import Tensor, nn
 from vaca.engines.nn.disjoint import DisjointLinear
 from vaca.engines.nn.likelihoods import Discrete, DiscreteLikelihood
 from vaca.engines.nn.messages import Embedding, Trunk
-from vaca.engines.nn.monotone import Increasing, identity_parameters, parameter_count
+from vaca.engines.nn.monotone import (
+    Form,
+    Increasing,
+    identity_parameters,
+    pace,
+    parameter_count,
+)
 from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import Terms, gaussian_log_ratio
 from vaca.graph.paths import depth_layers
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
 #: The cap on the output noise starts here (in sds) and shrinks over this share of training.
-CAP_START, CAP_SHARE = 0.5, 0.9
+CAP_START, CAP_SHARE = 0.5, 0.6
 #: The longest refinement of a latent in one step.
 _STRIDE = 3.0
 #: The share of the output noise that is left where the decoder's map is flat.
@@ -74,9 +80,9 @@ class ValueNetwork(Network):
         Rounds of messages in the encoder; more than 1 breaks design condition 2.
     refinements : int
         Newton steps from the encoder's guess towards the mode of the posterior.
-    squares : bool
-        Whether the heights of the decoder's maps are squares, and the decoder's output noise is in
-        proportion to them; without, the network is that of revision 1.
+    form : {"softplus", "squares", "scaled"}
+        Of the decoder's maps. With "softplus" the network is that of revision 1, whose output noise
+        is not in proportion to the spread of the maps; with "squares" that of revision 2.
     """
 
     # The cap on the output noise shrinks, so gradients grow during training.
@@ -97,7 +103,7 @@ class ValueNetwork(Network):
         rounds: int | None = None,
         encoder_rounds: int = 1,
         refinements: int = 1,
-        squares: bool = True,
+        form: Form = "scaled",
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -105,17 +111,23 @@ class ValueNetwork(Network):
         count = len(parents)
         self.layers = depth_layers([[j for j in own if j < count] for own in parents])
         self.rounds = len(self.layers) - 1 if rounds is None else rounds
-        self.noise, self.refinements, self.squares = noise, refinements, squares
+        self.noise, self.refinements = noise, refinements
+        self.form: Form = form
         self.cap = self.cap_end = cap
         edges = [(j, i) for i in range(count) for j in parents[i]]
         self.discrete = DiscreteLikelihood(columns[:count])
         self.continuous = [i for i, c in enumerate(columns[:count]) if c.kind == "continuous"]
-        self.map_size = parameter_count(steps, squares=squares)
+        self.map_size = parameter_count(steps, form=form)
         self.embed = Embedding(columns, embedding, generator)
         n_out = max(self.map_size + 1, self.discrete.parameters_needed)
         start = torch.zeros(count, 1, n_out)
-        start[self.continuous, 0, : self.map_size] = identity_parameters(steps, squares=squares)
-        self.decoder = Trunk(edges, count, embedding, width, depth, start, generator)
+        start[self.continuous, 0, : self.map_size] = identity_parameters(steps, form=form)
+        shares = pace(steps, form=form)
+        if shares is not None:
+            everywhere = torch.ones_like(start)
+            everywhere[self.continuous, 0, : self.map_size] = shares
+            shares = everywhere
+        self.decoder = Trunk(edges, count, embedding, width, depth, start, generator, shares)
         place = {column: k for k, column in enumerate(self.continuous)}
         # The encoder inverts the decoder: where that is flat it is steep, never flat itself.
         start = identity_parameters(steps).expand(len(place), 1, -1)
@@ -149,7 +161,7 @@ class ValueNetwork(Network):
 
     def maps(self, parameters: Tensor) -> Increasing:
         """The decoder's maps of continuous columns with these parameters."""
-        return Increasing(parameters[..., : self.map_size], squares=self.squares)
+        return Increasing(parameters[..., : self.map_size], form=self.form)
 
     def sigma(self, parameters: Tensor, which: Sequence[int], maps: Increasing) -> Tensor:
         """Sd of the output noise of the continuous columns ``which``; shape (columns, rows)."""
@@ -161,7 +173,7 @@ class ValueNetwork(Network):
             return parameters.new_full(parameters.shape[:-1], math.sqrt(float(self.noise)))
         floor = 0.06 * self.cap
         sd = floor + (self.cap - floor) * torch.sigmoid(raw)
-        if self.noise == "decoder" and self.squares:
+        if self.noise == "decoder" and self.form != "softplus":
             # Where the latent makes hardly a difference, the truth is nearly a point.
             sd = sd * (maps.spread().clamp(max=1.0) + _POINT)
         return sd
@@ -217,15 +229,22 @@ class ValueNetwork(Network):
         h = self.embed(x)
         parameters = self.decoder(h)
         mean, sd, decode, sigma = self._posterior(x, self.encoder(self._heard(h)), parameters)
-        noise = torch.randn((k, *mean.shape), generator=generator, dtype=x.dtype, device=x.device)
+        # In pairs: of two samples on either side of the mean, one stays clear of a jump beside it.
+        # Networks of earlier revisions bound as they did, with single samples of whole rows.
+        pairs = self.form == "scaled"
+        shape = ((k + 1) // 2 if pairs else k, *mean.shape)
+        noise = torch.randn(shape, generator=generator, dtype=x.dtype, device=x.device)
+        noise = torch.cat([noise, -noise])[:k]
         z = (mean + sd * noise).unsqueeze(-1)
         flat = z.squeeze(-1)
         error = (x[self.continuous] - decode.value(flat)) / sigma
-        log_likelihood = (-0.5 * error.square() - sigma.log() - _HALF_LOG_2PI).sum(1)
-        log_likelihood = log_likelihood + self.discrete.log_prob(parameters, x)
-        ratio = gaussian_log_ratio(flat, noise, mean, sd, (1,), stop)
+        log_likelihood = -0.5 * error.square() - sigma.log() - _HALF_LOG_2PI
+        ratio = gaussian_log_ratio(flat, noise, mean, sd, (), stop)
         kl = (0.5 * (mean.square() + sd.square() - 1.0) - sd.log()).sum(0)
-        return Terms(z, (0, 2), log_likelihood, ratio, kl)
+        known = self.discrete.log_prob(parameters, x)
+        if not pairs:
+            return Terms(z, (0, 2), log_likelihood.sum(1), ratio.sum(1), kl, known)
+        return Terms(z, (0, 1, 2), log_likelihood, ratio, kl, known)
 
     def encoder_parameters(self) -> list[nn.Parameter]:
         """Parameters of q alone."""
