@@ -45,7 +45,8 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
     output_noise : bool
         Whether samples get output noise.
     objective : {"elbo", "iwae", "dreg", "piwae"}
-        The bound to train on, with ``samples`` draws for each row and ``beta`` on the KL term.
+        The bound to train on, with ``samples`` draws for each row, and for "elbo" and "piwae"
+        ``beta`` on the KL term.
     validation_samples : int
         Importance samples of the validation score.
     weight_decay : float
