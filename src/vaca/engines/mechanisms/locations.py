@@ -16,7 +16,10 @@ from vaca.engines.mechanisms.recipe import SPREADS, Recipe
 from vaca.engines.mechanisms.scale import Scale
 from vaca.engines.trees import Trees
 
-__all__ = ["Linear", "add_trees", "alone", "crossfit", "fit_location", "fit_spread", "stepwise"]
+__all__ = [
+    "Linear", "add_trees", "alone", "crossfit", "fit_location", "fit_spread", "on_scale",
+    "stepwise",
+]  # fmt: skip
 
 #: A scale that is fitted directly gets no smaller than this share of the mean residual.
 PLAIN_LEAST = 1e-3
@@ -125,18 +128,27 @@ def fit_location(
     return fitted, mean / scale.unit
 
 
+def on_scale(recipe: Recipe, scale: Scale, value: Array) -> Array:
+    """What a location gives, on the scale that residuals are taken on."""
+    if not recipe.proportional:
+        return value
+    return np.log(np.maximum(value, PLAIN_LEAST)) / scale.unit
+
+
 def add_trees(
     old: Trees | None,
-    location: Linear,
-    a: Array,
+    own: Array,
     mean: Array,
     x: Array,
     t: Array,
     w: Array,
     folds: Array,
 ) -> tuple[Trees, Array]:
-    """Trees for what the location leaves; each row's mean by trees that had not seen it."""
-    left = t - a @ location.beta
+    """Trees for what the location ``own`` leaves, and each row's mean by trees without that row.
+
+    ``mean``: each row's location by the rows of the other folds.
+    """
+    left = t - own
     if old is not None:
         return old.with_values(x, left, w), mean
     trees = Trees.regression(x, left, w)

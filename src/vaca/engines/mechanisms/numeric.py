@@ -27,7 +27,6 @@ from vaca.engines.mechanisms.designs import (
     with_steps,
 )
 from vaca.engines.mechanisms.locations import (
-    PLAIN_LEAST,
     Linear,
     add_trees,
     alone,
@@ -37,6 +36,7 @@ from vaca.engines.mechanisms.locations import (
     linear_of,
     logged,
     near,
+    on_scale,
     stepwise,
 )
 from vaca.engines.mechanisms.locations import (
@@ -83,9 +83,7 @@ class Numeric:
     # ------------------------------------------------------------------ values and noise
 
     def _mean(self, x: np.ndarray) -> np.ndarray:
-        mean = self.location(x)
-        if self.recipe.proportional:
-            mean = np.log(np.maximum(mean, PLAIN_LEAST)) / self.scale.unit
+        mean = on_scale(self.recipe, self.scale, self.location(x))
         mean = mean if self.trees is None else mean + self.trees(x)[:, 0]
         return np.clip(mean, *self.reach)
 
@@ -335,7 +333,8 @@ def fit_numeric(
     location, mean = located(w)
     trees = None
     if recipe.trees and isinstance(location, Linear):
-        trees, mean = add_trees(old_trees, location, a, mean, x, t, w, folds)
+        own_mean = on_scale(recipe, scale, a @ location.beta)
+        trees, mean = add_trees(old_trees, own_mean, mean, x, t, w, folds)
     if like is not None and trees is not None:
         # What trees leave of rows they have seen is too little: the noise stays as it was found.
         return replace(like, location=location, trees=trees), none, none, none
