@@ -27,7 +27,7 @@ from vaca.engines.mechanisms.choosing_levels import choose_levels
 from vaca.engines.mechanisms.designs import Design
 from vaca.engines.mechanisms.hurdle import Hurdle
 from vaca.engines.mechanisms.locations import crossfit
-from vaca.engines.mechanisms.numeric import Numeric, fit_numeric
+from vaca.engines.mechanisms.numeric import TOO_WIDE, Numeric, fit_numeric
 from vaca.engines.mechanisms.recipe import Recipe
 from vaca.engines.mechanisms.scale import PLAIN
 from vaca.engines.mechanisms.trials import (
@@ -52,6 +52,8 @@ __all__ = ["choose_hurdle", "choose_numeric"]
 
 #: The same for powers to beat lines: they take the place of curves, and few lines.
 POWERS_LEAD = 2.0
+#: The same for draws that spread further than the data.
+WIDE_LEAD = 4.0
 #: Fewer rows than this train no network.
 ROWS_FOR_FLOW = 300
 #: Standard errors by which causes must predict the shape of the noise for a network to be tried.
@@ -77,8 +79,8 @@ def choose_numeric(
             terms = fitted.location.terms + 300 * recipe.trees + recipe.robust
             terms += 0 if fitted.spread is None else len(fitted.spread.beta)
             terms += recipe.scale[0] not in PLAIN
-            density = _tamed(given, fitted, density)
-            trials[recipe] = Trial(recipe.words(), density, terms, fitted, miss, told)
+            density, wide = _tamed(given, fitted, density)
+            trials[recipe] = Trial(recipe.words(), density, terms, fitted, miss, told, wide)
         return trials[recipe]
 
     def bent(recipe: Recipe) -> bool:
@@ -89,11 +91,14 @@ def choose_numeric(
         return line is not None and lead(trials[recipe], line, given.w) > POWERS_LEAD
 
     def allowed() -> list[Recipe]:
-        """All but powers and steps that do not lead clearly."""
+        """All but powers, wide draws and steps that do not lead clearly."""
         smooth = [r for r in trials if not r.steps and bent(r)]
-        top = trials[top_of(smooth)]
-        clear = [r for r in trials if r.steps and lead(trials[r], top, given.w) > STEPS_LEAD]
-        return smooth + clear
+        found = [r for r in smooth if not trials[r].wide] or smooth
+        top = trials[top_of(found)]
+        found += [r for r in smooth if trials[r].wide and lead(trials[r], top, given.w) > WIDE_LEAD]
+        top = trials[top_of(found)]
+        bars = {r: WIDE_LEAD if trials[r].wide else STEPS_LEAD for r in trials if r.steps}
+        return found + [r for r, bar in bars.items() if lead(trials[r], top, given.w) > bar]
 
     def top_of(recipes: list[Recipe]) -> Recipe:
         fair = near_the_mark([trials[r] for r in recipes], given.w)
@@ -195,19 +200,21 @@ def _blended(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
         np.random.default_rng([given.seed, 6]), blend=(blend, told @ shares),
     )  # fmt: skip
     names = in_words(shares, [part.place() for part in recipes])
-    density = _tamed(given, fitted, density)
-    trial = Trial(recipe.words(names), density, blend.terms, fitted, miss)
-    return together(trial, chosen, given.w)
+    density, wide = _tamed(given, fitted, density)
+    trial = Trial(recipe.words(names), density, blend.terms, fitted, miss, wide=wide)
+    return trial if wide and not chosen.wide else together(trial, chosen, given.w)
 
 
-def _tamed(given: Inputs, fitted: Numeric, density: np.ndarray) -> np.ndarray:
-    """Log-densities of which one far row does not outweigh all others, low if draws explode."""
+def _tamed(given: Inputs, fitted: Numeric, density: np.ndarray) -> tuple[np.ndarray, bool]:
+    """Log-densities of which one far row does not outweigh all others, low if draws explode.
+
+    Also whether draws spread further than the data, which may be chance.
+    """
     anywhere = _background(given.y)
     with np.errstate(invalid="ignore"):  # rows that trees have no score for are NaN
         density = np.logaddexp(density, anywhere)
-    if fitted.explodes(given.x, given.y, np.random.default_rng([given.seed, 8])):
-        density = np.minimum(density, anywhere)
-    return density
+    far = fitted.overshoot(given.x, given.y, np.random.default_rng([given.seed, 8]))
+    return np.minimum(density, anywhere) if far > TOO_WIDE else density, far > 1.0
 
 
 def _shape_left(given: Inputs, mechanism: Numeric) -> bool:
@@ -229,15 +236,20 @@ def _told(given: Inputs, mechanism: Numeric, what: Collection[int | str], errors
     inputs, several = given.x.shape[1], len(set(given.groups)) > 1
     depth = None if not several or inputs > 12 else 1 if inputs <= 3 else 0
     bent = len(given.y) >= ROWS_FOR_CURVES
-    design = Design.build(given.x, given.groups, curves=bent, depth=depth)
-    a = design(given.x)
-    for order in what:
-        size = np.minimum(np.abs(u), 3.0)
-        target = size - size.mean() if order == "size" else eval_legendre(order, 2 * ndtr(u) - 1)
-        told = crossfit(design, a, target, given.w, given.folds, None)[1]
-        gains = given.w * (target**2 - (target - told) ** 2)
-        if gains.mean() > errors * gains.std() / np.sqrt(len(gains)):
-            return True
+    designs = [Design.build(given.x, given.groups, curves=bent, depth=depth)]
+    if "size" in what and len(given.y) < FEW_ROWS:
+        # Few rows tell a line where they do not carry curves and products.
+        designs.append(Design.build(given.x, given.groups))
+    for design in designs:
+        a = design(given.x)
+        for order in what:
+            size = np.minimum(np.abs(u), 3.0)
+            legendre = order != "size"
+            target = eval_legendre(order, 2 * ndtr(u) - 1) if legendre else size - size.mean()
+            told = crossfit(design, a, target, given.w, given.folds, None)[1]
+            gains = given.w * (target**2 - (target - told) ** 2)
+            if gains.mean() > errors * gains.std() / np.sqrt(len(gains)):
+                return True
     return False
 
 
@@ -254,8 +266,8 @@ def _with_flow(given: Inputs, base: Trial) -> Trial:
     words = base.words + ", then a flow"
     trial = Trial(words, base.density, base.terms + 5000, mechanism)
     trial.score, trial.error = base.score + better, error
-    wild = mechanism.explodes(given.x, given.y, np.random.default_rng([given.seed, 8]))
-    if better > 2.0 * error and not wild:
+    far = mechanism.overshoot(given.x, given.y, np.random.default_rng([given.seed, 8]))
+    if better > 2.0 * error and far <= (TOO_WIDE if base.wide else 1.0):
         base.chosen, trial.chosen = False, True
     return trial
 
@@ -320,17 +332,17 @@ def _scale(
     reach = ["", "linear"] if "spread" in families else [""]
     # A spread that is fitted directly may grow with the location, which looks like a logarithm.
     plain = ["plain curves"] if "spread" in families and start.curves else []
-    top = max(
-        (attempt(replace(start, spread=s)) for s in reach + plain),
-        key=lambda t: np.nanmean(t.density),
-    )
+    tried = [attempt(replace(start, spread=s)) for s in reach + plain]
+    calm = [t for t in tried if not t.wide] or tried
+    top = max(calm, key=lambda t: np.nanmean(t.density))
     for scale in others:
         ways = [replace(start, scale=scale, spread=s) for s in reach]
         if scale[0] == 1 and not start.count:
             ways.append(replace(ways[0], proportional=True))
         for recipe in ways:
             trial = attempt(recipe)
-            if lead(trial, top, given.w) > 2.0 and trial in near_the_mark([top, trial], given.w):
+            fair = not trial.wide and trial in near_the_mark([top, trial], given.w)
+            if fair and lead(trial, top, given.w) > 2.0:
                 top, best = trial, scale
     return best
 

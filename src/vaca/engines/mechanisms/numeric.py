@@ -50,7 +50,7 @@ from vaca.engines.trees import Trees
 if TYPE_CHECKING:
     from vaca.engines.mechanisms.flow import Flow
 
-__all__ = ["Numeric", "fit_numeric"]
+__all__ = ["TOO_WIDE", "Numeric", "fit_numeric"]
 
 #: Residuals below this, in standard deviations of the column, are rounding: there is no noise.
 EXACT = 1e-6
@@ -60,6 +60,8 @@ SCALE_MARGIN = 0.5
 REACH = 0.5
 #: Most drawn values may spread this many times as far as the observed ones, all this many times.
 EXPLODES, EXPLODES_FAR, MOST = 1.3, 2.0, (0.01, 0.99)
+#: Further than this times the most they may, nothing speaks for a mechanism any more.
+TOO_WIDE = 1.5
 #: Half the cell, in standard deviations of the column, over which a density is averaged to score.
 CELL = 0.01
 
@@ -170,7 +172,7 @@ class Numeric:
     ) -> Numeric:
         """The same mechanism fitted to weighted rows, with the same choices."""
         fitted, *_ = fit_numeric(self.recipe, x, y, w, folds, (), rng, like=self)
-        if fitted.explodes(x, y, rng):
+        if fitted.overshoot(x, y, rng) > TOO_WIDE:
             # A scale near zero at one row makes its noise huge everywhere else.
             fitted = replace(self, location=fitted.location, trees=fitted.trees, flow=None)
         if self.flow is None:
@@ -186,18 +188,19 @@ class Numeric:
         """What rows (n,) count by their noise, and if robust by how far they are."""
         return _own_weights(self.recipe, t - self._mean(x), self._log_scale(x), w)
 
-    def explodes(self, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> bool:
-        """Whether drawn values spread much further than the observed ones: tails, a wide scale."""
+    def overshoot(self, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> float:
+        """How far drawn values spread, in the most they may: tails, a wide scale."""
         if not self.recipe.spread and self.recipe.scale[0] in PLAIN and self.flow is None:
-            return False
+            return 0.0
         rows = np.arange(min(len(y), 3000))
         even = 0.0 * rows if self.exact else ndtri((rows + 0.5) / len(rows))
         drawn = [self.value(x[rows], rng.permutation(even)) for _ in range(3)]
         # Of heavy tails a few hundred rows say little: what they spread decides only if it is far.
         wide = np.median([np.ptp(np.quantile(v, MOST)) for v in drawn])
         far = np.median([v.std() for v in drawn])
-        limit = EXPLODES * np.ptp(np.quantile(y, MOST))
-        return not (wide <= max(limit, EXPLODES * y.std()) and far <= EXPLODES_FAR * y.std())
+        limit = EXPLODES * max(float(np.ptp(np.quantile(y, MOST))), float(y.std()))
+        found = max(float(wide) / limit, float(far) / (EXPLODES_FAR * float(y.std())))
+        return found if np.isfinite(found) else np.inf
 
     # ------------------------------------------------------------------ as arrays
 
@@ -364,6 +367,8 @@ def fit_numeric(
     if scale.kind in (1, 3):  # a line there is an exponential: far outside the data it explodes
         further = REACH * float(np.ptp(mean)) + 1.0
         reach = (float(mean.min()) - further, float(mean.max()) + further)
+        if recipe.proportional:  # a line that meets the wall would take all noise to zero there
+            reach = (float(np.quantile(mean, 0.01)) - np.log(2.0) / scale.unit, reach[1])
     own = (location, trees, spread, limits, curve, width, exact, None, reach)
     fitted = Numeric(recipe, scale, *own)
     if like is not None:

@@ -68,6 +68,7 @@ class Trial:
     mechanism: Any
     miss: np.ndarray | None = None
     told: np.ndarray | None = None  # its location of each row, on the mechanism's scale
+    wide: bool = False  # its draws spread further than the data
     score: float = field(default=np.nan)
     error: float = field(default=np.nan)
     chosen: bool = False
