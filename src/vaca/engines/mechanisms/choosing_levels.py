@@ -25,8 +25,9 @@ from vaca.engines.trees import leaves_trace
 
 __all__ = ["choose_levels"]
 
-#: Standard errors by which products of causes must beat all without them.
-PRODUCTS_LEAD = 3.0
+#: Standard errors by which products of causes must beat all without them, where two causes have
+#: levels, and elsewhere.
+PRODUCTS_LEAD, PLAIN_LEAD = 3.0, 1.0
 #: Levels beyond which no trees are tried: they grow for each level.
 MAX_TREE_LEVELS = 12
 
@@ -64,21 +65,21 @@ def choose_levels(
                 attempt(LevelsRecipe(curves, depth))
                 if levels > 2:
                     attempt(LevelsRecipe(curves, depth, ordered=True))
-        top = choose(list(trials.values()), given.w, _clear(trials, given.w))
+        top = choose(list(trials.values()), given.w, _clear(trials, given))
         if "steps" in families and len(given.y) >= ROWS_FOR_STEPS:
             for recipe in dict.fromkeys((LevelsRecipe(), top.mechanism.recipe)):
                 if not recipe.frequencies and recipe.depth in (None, 0):
                     attempt(replace(recipe, steps=True))
-            top = choose(list(trials.values()), given.w, _clear(trials, given.w))
+            top = choose(list(trials.values()), given.w, _clear(trials, given))
         if "trees" in families and levels <= MAX_TREE_LEVELS and _levels_left(given, top.mechanism):
             attempt(LevelsRecipe(trees=True))
-    recipe = choose(list(trials.values()), given.w, _clear(trials, given.w)).mechanism.recipe
+    recipe = choose(list(trials.values()), given.w, _clear(trials, given)).mechanism.recipe
     if told and not recipe.trees and not recipe.frequencies:
         # Odds of a level that hardly occurs, or only together with another, run off, and show
         # where interventions part the two. Rows that follow a strict rule say so clearly.
         attempt(replace(recipe, shrunk=True))
     found = list(trials.values())
-    clear = _clear(trials, given.w)
+    clear = _clear(trials, given)
     chosen = choose(found, given.w, clear)
     # Products may say anything about pairs that hardly occur; of many rows, good ones are clear.
     few = len(given.y) < FEW_ROWS
@@ -111,17 +112,20 @@ def _mixed(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
     return together(Trial(words, density, terms, mixture), chosen, given.w)
 
 
-def _clear(trials: dict[LevelsRecipe, Trial], w: np.ndarray) -> list[Trial]:
+def _clear(trials: dict[LevelsRecipe, Trial], given: Inputs) -> list[Trial]:
     """All trials except products and steps that are not clearly better than those without.
 
     Interventions ask for pairs of levels that hardly occur together, and there a product of nearly
     certain levels can say anything.
     """
+    w, groups = given.w, np.asarray(given.groups)
+    have_levels = [np.isin(given.x[:, groups == k], (0.0, 1.0)).all() for k in np.unique(groups)]
+    bar = PRODUCTS_LEAD if sum(have_levels) > 1 else PLAIN_LEAD
     smooth = {r: t for r, t in trials.items() if not r.steps}
     plain = [t for r, t in smooth.items() if r.depth is None]
     top = max(plain, key=lambda t: score(t, plain[0], w))
     pairs = [t for r, t in smooth.items() if r.depth is not None]
-    clear = plain + [t for t in pairs if lead(t, top, w) > PRODUCTS_LEAD]
+    clear = plain + [t for t in pairs if lead(t, top, w) > bar]
     top = max(clear, key=lambda t: score(t, plain[0], w))
     steps = [t for r, t in trials.items() if r.steps]
     return clear + [t for t in steps if lead(t, top, w) > STEPS_LEAD]
