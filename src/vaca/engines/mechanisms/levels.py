@@ -170,7 +170,7 @@ def fit_levels(
             own[k] = (d(x), d.penalty(), _prior(recipe, d, d(x[folds != k])))
     best: tuple[float, float, Array] | None = None
     starts: dict[Any, Any] = {}
-    # Newton's method forgets where it started, so another fold's coefficients tell it nothing.
+    # Newton's method ends at the same place from everywhere: it may start from another fold's.
     shared, near = (recipe.ordered or levels == 2) and not recipe.steps, None
     fit: Any = ordered if recipe.ordered else logistic
     told: Any = _told_ordered if recipe.ordered else _told

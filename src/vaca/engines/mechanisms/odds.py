@@ -1,4 +1,4 @@
-r"""Penalised maximum likelihood of log-odds that are linear in terms."""
+"""Penalised maximum likelihood of log-odds that are linear in terms."""
 
 from __future__ import annotations
 
@@ -123,18 +123,19 @@ def ordered(
         tail = np.exp(-np.abs(room))
         missed = np.where(room > 0, tail, 1.0) / (1.0 + tail)
         value = w @ (np.log1p(tail) - np.minimum(room, 0.0)).sum(0) + 0.5 * price @ at**2
-        value -= within @ np.log(-np.expm1(-gaps))
+        between = -np.expm1(-gaps)
+        value -= within @ np.log(between)
         pull = w * missed
         slope = price * at
         slope[m:] += (pull[0] - pull[1]) @ terms
         slope[:m] += np.bincount(y, pull[1], m + 1)[1:] - np.bincount(y, pull[0], m + 1)[:-1]
-        apart = within / np.expm1(gaps)
+        apart = within * (1.0 - between) / between
         slope[1:m] -= apart
         slope[: m - 1] += apart
-        return float(value), slope, (pull * (1.0 - missed), gaps)
+        return float(value), slope, (pull * (1.0 - missed), apart / between)
 
     def curvature(parts: Any) -> Array:
-        (high, low), gaps = parts
+        (high, low), apart = parts
         by_cut = np.zeros((m + 2, len(y)))
         row = np.arange(len(y))
         by_cut[y + 1, row], by_cut[y, row] = high, low
@@ -143,10 +144,9 @@ def ordered(
         found[m:, m:] += _gram(terms, high + low)
         found[:m, m:] = -by_cut @ terms
         found[m:, :m] = found[:m, m:].T
-        apart = np.zeros(m + 1)
-        apart[1:-1] = within / (2.0 * np.cosh(np.minimum(gaps, NEVER)) - 2.0)
-        found[:m, :m] += np.diag(by_cut.sum(1) + apart[1:] + apart[:-1])
-        found[:m, :m] -= np.diag(apart[1:-1], 1) + np.diag(apart[1:-1], -1)
+        found[:m, :m] += np.diag(by_cut.sum(1))
+        found[:m, :m] += np.diag(np.append(apart, 0.0)) + np.diag(np.insert(apart, 0, 0.0))
+        found[:m, :m] -= np.diag(apart, 1) + np.diag(apart, -1)
         return found
 
     first = None
@@ -167,11 +167,14 @@ def _newton(
 ) -> Array:
     """The least loss by Newton's method with halved steps; a matrix serves while it serves well."""
     value, slope, parts = loss(at)
-    factor, last = None, np.inf
+    factor, unit, last = None, np.ones(len(at)), np.inf
     for _ in range(60):
         fresh = factor is None
-        factor = cho_factor(curvature(parts)) if fresh else factor
-        step = cho_solve(factor, slope)
+        if fresh:  # scaled, so that no collinear terms are too much for it
+            matrix = curvature(parts)
+            unit = np.sqrt(np.diag(matrix))
+            factor = cho_factor(matrix / np.outer(unit, unit) + 1e-10 * np.eye(len(unit)))
+        step = cho_solve(factor, slope / unit) / unit
         gain = float(slope @ step)
         if gain < 1e-6 * (1.0 + abs(value)):
             break
