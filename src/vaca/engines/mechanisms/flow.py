@@ -29,8 +29,8 @@ HIDDEN, BINS, BOUND = 48, 12, 5.0
 STEEP = math.log(1e3)
 #: Optimiser steps of a first fit and of a fit under other weights, rows per step, step size.
 STEPS, AGAIN, BATCH, RATE = 700, 50, 512, 8e-3
-#: Held-out rows that are watched, every so many steps.
-WATCHED, EVERY = 2000, 25
+#: Held-out rows that are watched, every so many steps, and how often in vain before training ends.
+WATCHED, EVERY, PATIENCE = 2000, 25, 6
 #: Strength of the prior that pulls every weight to zero, in rows.
 PRIOR = 1.0
 #: Simpler noise further out than this counts as this far, and an open end as that far.
@@ -185,19 +185,21 @@ class Flow:
         network = _Network(x.shape[1], torch.Generator().manual_seed(seed))
         flow = cls(network, *Standard.of(x), x.min(0), x.max(0))
         inputs, values, weights = flow._tensors(x, v, w)
-        best, state = -np.inf, _copy(network)
+        best, vain, state = -np.inf, 0, _copy(network)
         kept = torch.from_numpy(np.flatnonzero(~out))
         left = torch.from_numpy(np.flatnonzero(out))
         order = torch.randperm(len(left), generator=torch.Generator().manual_seed(seed))
         seen = left[order[:WATCHED]]
         watched = inputs[seen], values[seen], weights[seen]
 
-        def watch() -> None:
-            nonlocal best, state
+        def watch() -> bool:
+            nonlocal best, vain, state
             with torch.no_grad():
                 score = float((watched[2] * network.gain(*watched[:2])).mean())
+            vain += 1
             if score > best:
-                best, state = score, _copy(network)
+                best, vain, state = score, 0, _copy(network)
+            return vain < PATIENCE
 
         _train(network, inputs, values, weights, kept, STEPS, RATE, seed, watch)
         network.load_state_dict(state)
@@ -257,9 +259,9 @@ def _train(
     steps: int,
     rate: float,
     seed: int,
-    watch: Callable[[], None] | None = None,
+    watch: Callable[[], bool] | None = None,
 ) -> None:
-    """Adam down a cosine; the running mean of the weights is watched, and kept.
+    """Adam down a cosine until `watch` says no; the running mean of the weights is kept.
 
     By hand and on all weights as one vector: optimisers take as long as such a small network.
     """
@@ -283,5 +285,6 @@ def _train(
         smooth.lerp_(flat, 0.02 if step else 1.0)
         if watch is not None and (step % EVERY == EVERY - 1 or step == steps - 1):
             nn.utils.vector_to_parameters(smooth, own)
-            watch()
+            if not watch():
+                break
     nn.utils.vector_to_parameters(smooth, own)
