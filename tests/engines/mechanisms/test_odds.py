@@ -49,14 +49,13 @@ def test_ordered_levels_are_as_likely_as_can_be(levels: int, slope: float) -> No
     penalty = np.array([0.0, 0.02, 0.5, 0.02])
     beta, cuts = ordered(a, y, w, levels, penalty, None)
     truth, edges = _plain_ordered(a, y, w, levels, penalty)
-    near = {"atol": 0.01, "rtol": 0.01}
-    np.testing.assert_allclose(beta[:, 0], np.append(0.0, truth), **near)
-    np.testing.assert_allclose(cuts, edges, **near)
+    np.testing.assert_allclose(beta[:, 0], np.append(0.0, truth), atol=0.01, rtol=0.01)
+    np.testing.assert_allclose(cuts, edges, atol=0.01, rtol=0.01)
     # From anywhere else, also from thresholds that are no start, it comes to the same.
     for start in (-cuts, cuts + 1.0, np.full(levels - 1, 50.0)):
         again = ordered(a, y, w, levels, penalty, (-beta, np.sort(start)))
-        np.testing.assert_allclose(again[0], beta, **near)
-        np.testing.assert_allclose(again[1], cuts, **near)
+        np.testing.assert_allclose(again[0], beta, atol=0.01, rtol=0.01)
+        np.testing.assert_allclose(again[1], cuts, atol=0.01, rtol=0.01)
 
 
 def test_ordered_levels_that_never_occurred_change_nothing() -> None:
