@@ -223,8 +223,9 @@ def with_steps(design: Design, x: np.ndarray, y: np.ndarray, w: np.ndarray) -> D
     inputs = [i for i in range(x.shape[1]) if len(np.unique(x[:, i])) > 8]
     orders = {i: np.argsort(x[:, i], kind="stable") for i in inputs}
     bar, cuts = STEP_PRICE * np.log(len(y)), np.zeros((0, 2))
+    smooth = replace(design, cuts=cuts)(x)
     for _ in range(MAX_STEPS if inputs else 0):
-        a = replace(design, cuts=cuts)(x)
+        a = np.column_stack([smooth, x[:, cuts[:, 0].astype(int)] > cuts[:, 1]])
         beta = solve(Sums.of(a, y, w), replace(design, cuts=cuts).penalty(), None)[0]
         left = y - a @ beta
         for k, (i, _) in enumerate(cuts):

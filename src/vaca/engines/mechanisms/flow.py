@@ -10,13 +10,14 @@ count both ends of its cell go through, and the probability between them is lear
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from zuko.transforms import MonotonicRQSTransform
+from torch.nn import functional
 
 from vaca.engines.nn.flow_network import log_between
 from vaca.table.standard import Standard
@@ -24,8 +25,12 @@ from vaca.table.standard import Standard
 __all__ = ["Flow"]
 
 HIDDEN, BINS, BOUND = 48, 12, 5.0
+#: No slope of the spline is above or below one by more than this factor, as a logarithm.
+STEEP = math.log(1e3)
 #: Optimiser steps of a first fit and of a fit under other weights, rows per step, step size.
 STEPS, AGAIN, BATCH, RATE = 700, 50, 512, 8e-3
+#: Held-out rows that are watched, every so many steps, and how often in vain before training ends.
+WATCHED, EVERY, PATIENCE = 2000, 25, 6
 #: Strength of the prior that pulls every weight to zero, in rows.
 PRIOR = 1.0
 #: Simpler noise further out than this counts as this far, and an open end as that far.
@@ -45,32 +50,75 @@ class _Network(nn.Module):
             self.weights.append((2 * torch.rand(a, b, generator=generator) - 1) * size)
             self.biases.append((2 * torch.rand(b, generator=generator) - 1) * (k == 0))
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, MonotonicRQSTransform]:
-        h = x
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Shift (n,), log-scale (n,) and the knots (3, bins + 1, n): places, heights, slopes.
+
+        Rows come last: that is faster, for the other axes are short.
+        """
+        h = x.T
         for k, (w, b) in enumerate(zip(self.weights, self.biases, strict=True)):
-            h = h @ w + b
-            h = nn.functional.silu(h) if k < 2 else h
-        shift, scale, widths, heights, slopes = h.split([1, 1, BINS, BINS, BINS - 1], dim=-1)
-        spline = MonotonicRQSTransform(widths, heights, slopes, bound=BOUND, slope=1e-3)
-        return shift.squeeze(-1), 4.0 * torch.tanh(scale.squeeze(-1) / 4.0), spline
+            h = torch.addmm(b[:, None], w.T, h)
+            h = functional.silu(h) if k < 2 else h
+        sizes, slopes = h[2 : 2 + 2 * BINS].view(2, BINS, -1), h[2 + 2 * BINS :]
+        sizes = torch.softmax(sizes / (1.0 + (2.0 / STEEP) * sizes.abs()), dim=1)
+        ends = functional.pad(sizes.cumsum(1), (0, 0, 1, 0))
+        slopes = functional.pad(slopes / (1.0 + slopes.abs() / STEEP), (0, 0, 1, 1)).exp()
+        knots = torch.cat([BOUND * (2.0 * ends - 1.0), slopes[None]])
+        return h[0], 4.0 * torch.tanh(h[1] / 4.0), knots
 
     def noise(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """The noise of ``v`` and the logarithm of its slope."""
-        shift, scale, spline = self(x)
-        u, slope = spline.call_and_ladj((v + shift) * torch.exp(scale))
+        shift, scale, knots = self(x)
+        u, slope = _spline(knots, (v + shift) * torch.exp(scale))
         return u, slope + scale
 
     def back(self, x: Tensor, u: Tensor) -> Tensor:
-        shift, scale, spline = self(x)
-        return spline.inv(u) * torch.exp(-scale) - shift
+        shift, scale, knots = self(x)
+        return _inverse(knots, u) * torch.exp(-scale) - shift
 
     def gain(self, x: Tensor, v: Tensor) -> Tensor:
         """Log-density beyond that of a standard normal ``v``, or of a cell (n, 2) its logarithm."""
         if v.ndim == 2:
-            ends = [self.noise(x, end)[0] for end in v.unbind(1)]
+            shift, scale, knots = self(x)
+            ends = [_spline(knots, (end + shift) * torch.exp(scale))[0] for end in v.unbind(1)]
             return log_between(*ends) - log_between(*v.unbind(1))
         u, slope = self.noise(x, v)
         return 0.5 * v.square() - 0.5 * u.square() + slope
+
+
+def _bin(knots: Tensor, axis: int, at: Tensor) -> tuple[Tensor, Tensor]:
+    """Whether values (n,) lie between the outer knots, and the two knots around each (3, 2, n)."""
+    k = (knots[axis] < at).sum(0) - 1
+    inside = (k >= 0) & (k < BINS)
+    k = k.clamp(0, BINS - 1)
+    return inside, knots.gather(1, torch.stack([k, k + 1]).expand(3, 2, len(at)))
+
+
+def _spline(knots: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
+    """The monotone rational-quadratic spline and the logarithm of its slope; outside, ``x``."""
+    inside, around = _bin(knots, 0, x)
+    (x0, x1), (y0, y1), (d0, d1) = around
+    width, height = x1 - x0, y1 - y0
+    s = height / width
+    z = torch.where(inside, (x - x0) / width, 0.0)
+    both = z * (1.0 - z)
+    under = s + (d0 + d1 - 2.0 * s) * both
+    y = y0 + height * (s * z.square() + d0 * both) / under
+    over = 2.0 * s * both + d0 * (1.0 - z).square() + d1 * z.square()
+    slope = 2.0 * torch.log(s / under) + torch.log(over)
+    return torch.where(inside, y, x), torch.where(inside, slope, 0.0)
+
+
+def _inverse(knots: Tensor, y: Tensor) -> Tensor:
+    inside, around = _bin(knots, 1, y)
+    (x0, x1), (y0, y1), (d0, d1) = around
+    height = y1 - y0
+    s = height / (x1 - x0)
+    up = torch.where(inside, y - y0, 0.0)
+    bend = up * (d0 + d1 - 2.0 * s)
+    a, b, c = height * (s - d0) + bend, height * d0 - bend, -s * up
+    z = 2.0 * c / (-b - (b.square() - 4.0 * a * c).sqrt())
+    return torch.where(inside, x0 + z * (x1 - x0), y)
 
 
 @dataclass
@@ -137,20 +185,26 @@ class Flow:
         network = _Network(x.shape[1], torch.Generator().manual_seed(seed))
         flow = cls(network, *Standard.of(x), x.min(0), x.max(0))
         inputs, values, weights = flow._tensors(x, v, w)
-        best, gain, state = -np.inf, np.zeros(out.sum()), _copy(network)
+        best, vain, state = -np.inf, 0, _copy(network)
         kept = torch.from_numpy(np.flatnonzero(~out))
         left = torch.from_numpy(np.flatnonzero(out))
+        order = torch.randperm(len(left), generator=torch.Generator().manual_seed(seed))
+        seen = left[order[:WATCHED]]
+        watched = inputs[seen], values[seen], weights[seen]
 
-        def watch(smooth: _Network) -> None:
-            nonlocal best, gain, state
+        def watch() -> bool:
+            nonlocal best, vain, state
             with torch.no_grad():
-                found = smooth.gain(inputs[left], values[left])
-            score = float((weights[left] * found).mean())
+                score = float((watched[2] * network.gain(*watched[:2])).mean())
+            vain += 1
             if score > best:
-                best, gain, state = score, found.double().numpy(), _copy(smooth)
+                best, vain, state = score, 0, _copy(network)
+            return vain < PATIENCE
 
         _train(network, inputs, values, weights, kept, STEPS, RATE, seed, watch)
         network.load_state_dict(state)
+        with torch.no_grad():
+            gain = network.gain(inputs[left], values[left]).double().numpy()
         every = torch.arange(len(values))
         _train(network, inputs, values, weights, every, STEPS // 7, RATE / 8, seed + 1)
         network.double().requires_grad_(False)
@@ -205,26 +259,32 @@ def _train(
     steps: int,
     rate: float,
     seed: int,
-    watch: Any = None,
+    watch: Callable[[], bool] | None = None,
 ) -> None:
-    """Adam down a cosine; the running mean of the weights is watched, and kept."""
+    """Adam down a cosine until `watch` says no; the running mean of the weights is kept.
+
+    By hand and on all weights as one vector: optimisers take as long as such a small network.
+    """
     generator = torch.Generator().manual_seed(seed)
-    optimiser = torch.optim.Adam(network.parameters(), lr=rate)
-    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimiser, steps)
-    smooth = torch.optim.swa_utils.AveragedModel(
-        network, multi_avg_fn=torch.optim.swa_utils.get_ema_multi_avg_fn(0.98)
-    )
-    size = 0.5 * PRIOR / len(rows)
+    own = list(network.parameters())
+    flat = nn.utils.parameters_to_vector(own).detach()
+    smooth, drift, spread = flat.clone(), torch.zeros_like(flat), torch.zeros_like(flat)
+    pull = torch.zeros_like(flat)
+    pull[: sum(w.numel() for w in network.weights)] = PRIOR / len(rows)  # weights come first
     for step in range(steps):
+        nn.utils.vector_to_parameters(flat, own)  # they are views of it
         index = rows[torch.randint(len(rows), (min(BATCH, len(rows)),), generator=generator)]
         loss = -(weights[index] * network.gain(inputs[index], values[index])).mean()
-        loss = loss + size * sum(w.square().sum() for w in network.weights)
-        optimiser.zero_grad()
-        loss.backward()
-        nn.utils.clip_grad_norm_(network.parameters(), 10.0)
-        optimiser.step()
-        schedule.step()
-        smooth.update_parameters(network)
-        if watch is not None and (step % 25 == 24 or step == steps - 1):
-            watch(smooth.module)
-    network.load_state_dict(_copy(smooth.module))
+        slope = nn.utils.parameters_to_vector(torch.autograd.grad(loss, own)).addcmul_(pull, flat)
+        slope *= 10.0 / max(float(slope.norm()), 10.0)
+        drift.lerp_(slope, 0.1)
+        spread.lerp_(slope.square(), 0.001)
+        pace = 0.5 * rate * (1.0 + math.cos(math.pi * step / steps)) / (1.0 - 0.9 ** (step + 1))
+        unit = (spread / (1.0 - 0.999 ** (step + 1))).sqrt() + 1e-8
+        flat.addcdiv_(drift, unit, value=-pace)
+        smooth.lerp_(flat, 0.02 if step else 1.0)
+        if watch is not None and (step % EVERY == EVERY - 1 or step == steps - 1):
+            nn.utils.vector_to_parameters(smooth, own)
+            if not watch():
+                break
+    nn.utils.vector_to_parameters(smooth, own)

@@ -26,8 +26,9 @@ class Sums:
     @classmethod
     def of(cls, a: np.ndarray, y: np.ndarray, w: np.ndarray) -> Sums:
         """Sums over rows of terms ``a``, targets and weights."""
-        b = a * w[:, None]
-        return cls(b.T @ a, b.T @ y, float(w @ y**2), float(w.sum()))
+        root = np.sqrt(w)
+        b = a * root[:, None]  # times itself, which takes half as long as times another
+        return cls(b.T @ b, b.T @ (root * y), float(w @ y**2), float(w.sum()))
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(

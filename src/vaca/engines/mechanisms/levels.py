@@ -16,11 +16,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.optimize import minimize
-from scipy.special import expit, log_softmax
+from scipy.special import log_softmax
 
 from vaca.engines.mechanisms.designs import MAX_STEPS, Array, Design, snapped, with_steps
+from vaca.engines.mechanisms.odds import log_ordered, logistic, ordered
 from vaca.engines.trees import Trees
 
 __all__ = ["Levels", "LevelsRecipe", "fit_levels"]
@@ -36,8 +35,6 @@ FEW = 4.0
 STRENGTHS = (0.03, 1.0, 30.0)
 #: Scores count log-probabilities as at least this: a level may be new with such parents.
 FLOOR = -12.0
-#: The same as a probability, for levels that thresholds leave no room.
-LEAST = 1e-9
 
 
 @dataclass(frozen=True)
@@ -84,7 +81,7 @@ class Levels:
     def log_levels(self, x: Array) -> Array:
         """Log-probabilities (n, levels)."""
         if self.recipe.ordered:
-            return _log_ordered(self.design(x) @ self.beta[:, 0], self.thresholds)
+            return log_ordered(self.design(x) @ self.beta[:, 0], self.thresholds)
         scores = self.design(x) @ self.beta if self.trees is None else self.trees(x)
         return log_softmax(scores, axis=1)
 
@@ -99,9 +96,9 @@ class Levels:
         terms = self.design(x)
         penalty = self.design.penalty() * self.strength + _prior(self.recipe, self.design, terms)
         if self.recipe.ordered:
-            beta, cuts = _ordered(terms, y, w, self.levels, penalty, (self.beta, self.thresholds))
+            beta, cuts = ordered(terms, y, w, self.levels, penalty, (self.beta, self.thresholds))
             return Levels(self.recipe, self.levels, self.design, beta, self.strength, None, cuts)
-        beta = _logistic(terms, y, w, self.levels, penalty, self.beta)
+        beta = logistic(terms, y, w, self.levels, penalty, self.beta)
         return Levels(self.recipe, self.levels, self.design, beta, self.strength, None)
 
     def arrays(self) -> dict[str, Array]:
@@ -173,7 +170,9 @@ def fit_levels(
             own[k] = (d(x), d.penalty(), _prior(recipe, d, d(x[folds != k])))
     best: tuple[float, float, Array] | None = None
     starts: dict[Any, Any] = {}
-    fit: Any = _ordered if recipe.ordered else _logistic
+    # Newton's method ends at the same place from everywhere: it may start from another fold's.
+    shared, near = (recipe.ordered or levels == 2) and not recipe.steps, None
+    fit: Any = ordered if recipe.ordered else logistic
     told: Any = _told_ordered if recipe.ordered else _told
     for strength in reversed(STRENGTHS) if penalised.any() else (0.0,):
         density = np.empty(len(y))
@@ -181,7 +180,8 @@ def fit_levels(
             out = folds == k
             terms, pays, before = own[k]
             penalty = pays * strength + before
-            starts[k] = fit(terms[~out], y[~out], w[~out], levels, penalty, starts.get(k))
+            starts[k] = fit(terms[~out], y[~out], w[~out], levels, penalty, starts.get(k, near))
+            near = starts[k] if shared else None
             found = told(terms[out], starts[k])
             density[out] = np.maximum(found[np.arange(out.sum()), y[out]], FLOOR)
         score = float(np.average(density, weights=w))
@@ -224,7 +224,7 @@ def _told(a: Array, beta: Array) -> Array:
 
 
 def _told_ordered(a: Array, fitted: tuple[Array, Array]) -> Array:
-    return _log_ordered(a @ fitted[0][:, 0], fitted[1])
+    return log_ordered(a @ fitted[0][:, 0], fitted[1])
 
 
 def _blank(x: Array) -> Design:
@@ -234,151 +234,3 @@ def _blank(x: Array) -> Design:
         np.zeros(f), np.full(f, np.inf), np.zeros(0, np.int64), np.zeros((0, 3)),
         np.zeros((0, 2), np.int64), np.array([0]),
     )  # fmt: skip
-
-
-def _logistic(
-    a: Array, y: Array, w: Array, levels: int, penalty: Array, start: Array | None
-) -> Array:
-    """Coefficients (terms, levels) of penalised multinomial regression.
-
-    The first term is the intercept, and pays next to nothing.
-    """
-    penalty = penalty.copy()
-    penalty[0] = 1e-4
-    seen = np.flatnonzero(np.bincount(y, w, levels) > 0)
-    wide = np.zeros((a.shape[1], levels))
-    wide[0] = -50.0  # a level that never occurred
-    wide[0, seen] = 0.0
-    if len(seen) < 2:
-        return wide
-    code = np.full(levels, -1)
-    code[seen] = np.arange(len(seen))
-    first = None if start is None else start[:, seen] - start[:, seen].mean(1, keepdims=True)
-    if len(seen) == 2:
-        line = _binary(a, code[y], w, penalty, None if first is None else first[:, 1] - first[:, 0])
-        wide[:, seen] += np.stack([np.zeros_like(line), line], 1)
-    else:
-        wide[:, seen] += _multinomial(a, code[y], w, len(seen), penalty, first)
-    return wide
-
-
-def _binary(a: Array, y: Array, w: Array, penalty: Array, start: Array | None) -> Array:
-    """Newton's method with halved steps."""
-
-    def loss(beta: Array) -> float:
-        f = a @ beta
-        return float(w @ (np.logaddexp(0.0, f) - y * f) + 0.5 * penalty @ beta**2)
-
-    beta = np.zeros(a.shape[1]) if start is None else start
-    value = loss(beta)
-    for _ in range(25):
-        p = 1.0 / (1.0 + np.exp(-np.clip(a @ beta, -500, 500)))
-        gradient = a.T @ (w * (p - y)) + penalty * beta
-        curvature = (a * (w * np.maximum(p * (1 - p), 1e-9))[:, None]).T @ a
-        step = np.linalg.solve(curvature + np.diag(penalty + 1e-9), gradient)
-        size = 1.0
-        while size > 1e-4:
-            trial = beta - size * step
-            fresh = loss(trial)
-            if fresh <= value + 1e-12:
-                break
-            size /= 2
-        else:
-            break
-        done = value - fresh < 1e-7 * (1.0 + abs(value))
-        beta, value = trial, fresh
-        if done:
-            break
-    return beta
-
-
-def _multinomial(
-    a: Array, y: Array, w: Array, levels: int, penalty: Array, start: Array | None
-) -> Array:
-    """L-BFGS in coordinates in which the terms are uncorrelated, so that few steps suffice."""
-    total = w.sum()
-    gram = (a * w[:, None]).T @ a / total + np.diag(4 * penalty / total + 1e-9)
-    root = np.linalg.cholesky(gram)
-    b = solve_triangular(root, a.T, lower=True).T
-    inverse = solve_triangular(root, np.eye(len(root)), lower=True)
-    size = inverse * penalty @ inverse.T / total  # the penalty in these coordinates
-    at = np.arange(len(y))
-
-    def loss(flat: Array) -> tuple[float, Array]:
-        gamma = flat.reshape(-1, levels)
-        log_p = log_softmax(b @ gamma, axis=1)
-        cost = size @ gamma
-        value = -float(w @ log_p[at, y]) / total + 0.5 * float(np.sum(gamma * cost))
-        p = np.exp(log_p)
-        p[at, y] -= 1.0
-        return value, (b.T @ (p * w[:, None]) / total + cost).ravel()
-
-    first = np.zeros((a.shape[1], levels)) if start is None else root.T @ start
-    found = minimize(
-        loss, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 50, "ftol": 1e-6}
-    )
-    return inverse.T @ found.x.reshape(-1, levels)
-
-
-def _log_ordered(f: Array, cuts: Array) -> Array:
-    """Log-probabilities (n, levels) of one score (n,) that is cut at thresholds."""
-    below = expit(cuts - f[:, None])
-    ends = np.zeros((len(f), 1))
-    return np.log(np.maximum(np.diff(np.hstack([ends, below, ends + 1.0]), axis=1), LEAST))
-
-
-def _ordered(
-    a: Array, y: Array, w: Array, levels: int, penalty: Array, start: tuple[Array, Array] | None
-) -> tuple[Array, Array]:
-    """Coefficients (terms, 1) and thresholds (levels - 1,) of penalised ordered regression.
-
-    Thresholds take the intercept's place. A level that never occurred has no room between its two.
-    """
-    seen = np.flatnonzero(np.bincount(y, w, levels) > 0)
-    beta = np.zeros((a.shape[1], 1))
-    if len(seen) < 2:
-        return beta, np.where(np.arange(levels - 1) < seen[0], -50.0, 50.0)
-    code = np.full(levels, -1)
-    code[seen] = np.arange(len(seen))
-    y, inner = code[y], len(seen) - 1
-    total = w.sum()
-    terms = a[:, 1:] - np.average(a[:, 1:], axis=0, weights=w)
-    gram = (terms * w[:, None]).T @ terms / total + np.diag(4 * penalty[1:] / total + 1e-9)
-    root = np.linalg.cholesky(gram)
-    b = solve_triangular(root, terms.T, lower=True).T  # uncorrelated: few steps suffice
-    inverse = solve_triangular(root, np.eye(len(root)), lower=True)
-    size = inverse * penalty[1:] @ inverse.T / total
-    at = np.arange(len(y))
-
-    def cuts_of(flat: Array) -> Array:
-        return np.cumsum(np.append(flat[0], np.exp(np.clip(flat[1:], -20, 10))))
-
-    def loss(flat: Array) -> tuple[float, Array]:
-        gamma, cuts = flat[inner:], cuts_of(flat[:inner])
-        below = expit(cuts - (b @ gamma)[:, None])
-        slope = below * (1 - below)
-        zero = np.zeros((len(y), 1))
-        edge, rise = np.hstack([zero, below, zero + 1]), np.hstack([zero, slope, zero])
-        p = np.maximum(edge[at, y + 1] - edge[at, y], LEAST)
-        high, low = w * rise[at, y + 1] / p, w * rise[at, y] / p
-        cost = size @ gamma
-        value = -float(w @ np.log(p)) / total + 0.5 * float(gamma @ cost)
-        by_cut = np.bincount(y, high, inner + 1)[:-1] - np.bincount(y, low, inner + 1)[1:]
-        steps = np.append(by_cut.sum(), np.cumsum(by_cut[::-1])[::-1][1:] * np.diff(cuts))
-        return value, np.concatenate([-steps, b.T @ (high - low)]) / total + np.append(
-            np.zeros(inner), cost
-        )
-
-    share = np.clip(np.cumsum(np.bincount(y, w))[:-1] / total, 1e-6, 1 - 1e-6)
-    first = np.log(share) - np.log1p(-share)
-    gaps = np.log(np.maximum(np.diff(first), 1e-6))
-    slopes = np.zeros(b.shape[1]) if start is None else root.T @ start[0][1:, 0]
-    found = minimize(
-        loss, np.concatenate([first[:1], gaps, slopes]), jac=True, method="L-BFGS-B",
-        options={"maxiter": 80, "ftol": 1e-7},
-    ).x  # fmt: skip
-    beta[1:, 0] = inverse.T @ found[inner:]
-    shift = float(np.average(a[:, 1:] @ beta[1:, 0], weights=w))
-    cuts = cuts_of(found[:inner]) + shift
-    upto = np.searchsorted(seen, np.arange(levels - 1), side="right")
-    return beta, np.concatenate([[-50.0], cuts, [50.0]])[upto]
