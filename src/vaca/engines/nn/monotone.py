@@ -43,6 +43,8 @@ _ROOT = 0.4
 #: The form "scaled": how fast the root of a scale and the steepness of a step follow their
 #: parameters, how much of the output of a network reaches shapes, and the tails at the start.
 _SCALE, _JUMP, _PACE, _TAIL = 3.0, 3.0, 0.05, 0.02
+#: Parameters of the form "scaled" up to the end of its roots: the offset and two for each scale.
+ROOTS = 5
 
 
 def parameter_count(steps: int, *, form: Form = "softplus") -> int:
@@ -82,7 +84,7 @@ def pace(steps: int, *, form: Form = "softplus") -> Tensor | None:
     if form != "scaled":
         return None
     share = torch.full((parameter_count(steps, form=form),), _PACE)
-    share[:5] = 1.0
+    share[:ROOTS] = 1.0
     return share
 
 
