@@ -96,6 +96,8 @@ class Increasing:
     parameters : Tensor of shape (..., parameter_count(K))
     form : {"softplus", "squares", "scaled"}
         What the parameters mean.
+    most : float
+        The largest scale of the form "scaled".
 
     Examples
     --------
@@ -105,7 +107,9 @@ class Increasing:
     True
     """
 
-    def __init__(self, parameters: Tensor, *, form: Form = "softplus") -> None:
+    def __init__(
+        self, parameters: Tensor, *, form: Form = "softplus", most: float = math.inf
+    ) -> None:
         size = parameters.shape[-1]
         self.up: Tensor | None = None
         self.down: Tensor | None = None
@@ -114,7 +118,7 @@ class Increasing:
             sizes = [1, 4, 2, 3, steps, steps, steps]
             offset, roots, anchors, smooth, raw, width, self.place = parameters.split(sizes, -1)
             one, other = (_SCALE * roots).square().chunk(2, -1)
-            scales = one + other
+            scales = (one + other).clamp(max=most)
             self.offset = offset.squeeze(-1) + (anchors * scales).sum(-1)
             self.tilt, self.up, self.down = (smooth.square() * scales[..., :1]).unbind(-1)
             self.height = raw.square() * scales[..., 1:]

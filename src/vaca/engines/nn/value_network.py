@@ -53,6 +53,8 @@ CAP_START, CAP_SHARE = 0.5, 0.6
 _STRIDE = 3.0
 #: The share of the output noise that is left where the decoder's map is flat.
 _POINT = 0.02
+#: The largest scale of a map, in sds of the column: squares of lines can be huge beyond the rows.
+_WIDEST = 30.0
 #: Numbers (rows times features) from which the lines of a column are found.
 _ENOUGH = 2 * 10**7
 #: Categories of more levels have odds that parents do not act on directly.
@@ -227,7 +229,8 @@ class ValueNetwork(Network):
 
     def maps(self, parameters: Tensor) -> Increasing:
         """The decoder's maps of continuous columns with these parameters."""
-        return Increasing(parameters[..., : self.map_size], form=self.form)
+        most = math.inf if self.decoder.allowed is None else _WIDEST
+        return Increasing(parameters[..., : self.map_size], form=self.form, most=most)
 
     def sigma(self, parameters: Tensor, which: Sequence[int], maps: Increasing) -> Tensor:
         """Sd of the output noise of the continuous columns ``which``; shape (columns, rows)."""
