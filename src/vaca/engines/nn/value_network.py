@@ -162,9 +162,8 @@ class ValueNetwork(Network):
         """Which features of a parent act directly on which numbers of a child: zeros and ones.
 
         A value, as a straight line, and levels act on the offset of a continuous column, on the
-        place of an ordered one and on the odds of a category. Decay shrinks what few rows show,
-        such as the effect of a rare treatment; it leaves these alone, and they are few. Counts, and
-        categories of many levels, have none.
+        place of an ordered one and on the odds of a category. Decay shrinks what few rows show;
+        it leaves these alone, and they are few. Counts, and categories of many levels, have none.
 
         A value also acts on the roots of the scales, so that these can be a line that is zero
         where the noise is. Levels do not: squares of sums of them can be huge for levels that are
