@@ -287,12 +287,14 @@ def test_a_folder_of_an_earlier_version_answers_as_it_did(name: str, known: floa
     [
         ("vaca-1", "softplus", 1.2519675782992463, -3.4323036670684814),
         ("vaca-2", "squares", 0.6059227861774931, -3.3391335010528564),
+        ("vaca-3", "scaled", 0.7266479803852643, -3.3937625885009766),
     ],
 )
 def test_a_folder_of_an_earlier_vaca_answers_as_it_did(
     tmp_path, name: str, form: str, known: float, density: float
 ) -> None:
-    """Before heights were squares; before they had scales. Saved again, it is what it was."""
+    """Before heights were squares; before they had scales; before parents acted directly. Saved
+    again, it is what it was."""
     model = vaca.load(Path(__file__).parent / "folders" / name)
     effect = model.effect("y", {"a": 1.0}, {"a": 0.0}, seed=0)
     assert effect.value == pytest.approx(known, abs=1e-5)  # single precision
@@ -301,8 +303,11 @@ def test_a_folder_of_an_earlier_vaca_answers_as_it_did(
     rows = model.sample(20, seed=0)
     pd.testing.assert_frame_equal(vaca.load(tmp_path / "again").sample(20, seed=0), rows)
     assert model._net.form == form
+    assert model._net.decoder.allowed is None
     assert float(model.log_prob(rows, k=5).mean()) == pytest.approx(density, abs=1e-4)
-    assert model.fit(rows, progress=False)._net.form == "scaled"
+    anew = model.fit(rows, progress=False)._net
+    assert anew.form == "scaled"
+    assert anew.decoder.allowed is not None
 
 
 # ---------------------------------------------------------------------- replacing a folder

@@ -33,11 +33,14 @@ def seeded(seed: int = 0) -> torch.Generator:
 
 
 def stirred(net: torch.nn.Module) -> torch.nn.Module:
-    """Random weights everywhere, so that a zero in a Jacobian is one of structure."""
+    """Random weights everywhere, so that a zero in a Jacobian is one of structure.
+
+    Small ones: of values beyond 30 sd children only hear that they are far.
+    """
     generator = seeded(5)
     with torch.no_grad():
         for p in net.parameters():
-            p.add_(0.3 * torch.randn(p.shape, generator=generator))
+            p.add_(0.1 * torch.randn(p.shape, generator=generator))
     return net.double().eval()
 
 
@@ -355,6 +358,40 @@ def test_noise_in_proportion_to_a_cause_vanishes_with_it() -> None:
     spread = {v: float(model.sample(2000, do={"x": v}, seed=0)["y"].std()) for v in (0.0, 2.0)}
     assert spread[2.0] == pytest.approx(2.0, rel=0.15)
     assert spread[0.0] < 0.25  # truth: 0; 0.32 if heights are softplus
+
+
+def test_lines_start_where_least_squares_puts_them() -> None:
+    """Of values and levels, with weights of the rows; and a child that has no parents has none."""
+    rng = np.random.default_rng(0)
+    a, b = rng.normal(size=(2, 500))
+    g = rng.integers(0, 3, 500)
+    y = 0.5 * a - 0.2 * b + np.array([0.0, 0.7, -1.0])[g]
+    wrong = np.arange(500) < 100  # rows of weight 0
+    y[wrong] = 3.0
+    kinds = [Discrete("continuous"), Discrete("continuous"), Discrete("categorical", 3)]
+    net = ValueNetwork(
+        [[], [], [], [0, 1, 2]], [*kinds, Discrete("continuous")], generator=seeded()
+    )
+    x = torch.as_tensor(np.stack([a, b, g, y]), dtype=torch.float32)
+    for weights in (torch.as_tensor(1.25 * ~wrong, dtype=torch.float32), None):
+        net.begin(x, weights)
+        h = net.embed(x)
+        line = sum(h[j] @ net.decoder.direct[e, :, 0] for e, j in enumerate((0, 1, 2)))
+        error = (line - x[3]).detach()[~wrong]
+        assert (float(error.std()) < 0.05) == (weights is not None)
+
+
+def test_the_effect_of_a_rare_treatment_is_not_shrunk() -> None:
+    rng = np.random.default_rng(1)
+    w, noise = rng.normal(size=(2, 1500))
+    score = w + rng.logistic(size=1500)
+    t = (score > np.quantile(score, 0.97)).astype(int)
+    frame = pd.DataFrame({"w": w, "t": t, "y": 2.0 * t + w + noise})
+    known = np.linalg.lstsq(np.c_[np.ones(1500), w, t], frame["y"], rcond=None)[0][2]
+    graph = vaca.CausalGraph.from_edges([("w", "t"), ("w", "y"), ("t", "y")])
+    model = VACA(graph, steps=300, width=32).fit(frame)
+    effect = model.effect("y", {"t": 1}, {"t": 0}, among={"t": 1}, seed=0)
+    assert effect.value == pytest.approx(known, abs=0.25)
 
 
 @pytest.mark.parametrize("objective", objectives.OBJECTIVES)

@@ -89,6 +89,10 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
         """The weight decay for a table of this size."""
         return self.weight_decay
 
+    def _scored(self, bound: Tensor) -> Tensor:
+        """What each validation row with this bound adds to the score."""
+        return bound
+
     def _check_objective(self) -> None:
         if self.objective not in OBJECTIVES:
             raise VacaError(f"objective is one of {OBJECTIVES}; got {self.objective!r}")
@@ -107,6 +111,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
         )
         own, others = weight_tensors(given.weights, self.device)
         rows = x.shape[1]
+        net.begin(x, own)
         schedule = self._schedule(rows)
 
         def loss(index: Tensor, t: float, gen: torch.Generator) -> Tensor:
@@ -116,7 +121,7 @@ class LatentEngine(Engine, TrainingParameters, abc.ABC):
         def score() -> float:
             net.anneal(1.0)
             gen = torch.Generator(device=self.device).manual_seed(0)
-            bound = _bound(net, held_out, self.validation_samples, gen)
+            bound = self._scored(_bound(net, held_out, self.validation_samples, gen))
             return -float((bound if others is None else others * bound).mean())
 
         history = train_network(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from vaca.engines.conditions import check_conditions, check_variance
 from vaca.engines.engine import Engine
@@ -23,6 +24,10 @@ from vaca.engines.walls import keep_within
 from vaca.graph.dag import CausalGraph
 from vaca.model.primitives import Noise
 from vaca.table.schema import Columns
+
+#: A validation row counts as at most this far from the middle one: in nats, and in the median of
+#: such distances, together.
+_FAR = 10.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -93,8 +98,9 @@ class VACA(LatentEngine):
     [1.0, 1.0]
     """
 
-    revision = 3
+    revision = 4
     _form: Form = field(init=False, default="scaled")  # of the decoder's maps
+    _direct: bool = field(init=False, default=True)  # whether parents also act directly
 
     width: int = 64
     depth: int = 1
@@ -156,8 +162,14 @@ class VACA(LatentEngine):
         most = max(map(len, layout.column_parents()))
         return self.weight_decay * max(1.0, most * self.embedding * self.width / rows)
 
+    def _scored(self, bound: Tensor) -> Tensor:
+        # Where noise is small, a row in a hundred that is missed by far costs a thousand nats, and
+        # the score would be of such rows alone: it would keep early weights, blurred for all rows.
+        middle = bound.median()
+        return bound.clamp(min=middle - _FAR * (1.0 + (bound - middle).abs().median()))
+
     def _fit(self, given: FitInput) -> None:
-        self._form = "scaled"
+        self._form, self._direct = "scaled", True
         super()._fit(given)
 
     def _state(self) -> dict[str, np.ndarray]:
@@ -167,6 +179,7 @@ class VACA(LatentEngine):
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
         forms: tuple[Form, ...] = ("scaled", "squares", "softplus")
         self._form = next(form for form in forms if form in state or form == "softplus")
+        self._direct = "net/decoder.direct" in state
         super()._set_state(state)
 
     def _build(self, layout: Layout, generator: torch.Generator) -> ValueNetwork:
@@ -184,6 +197,7 @@ class VACA(LatentEngine):
             encoder_rounds=1 + self.encoder_hidden_layers,
             refinements=self.refinements,
             form=self._form,
+            direct=self._direct,
             generator=generator,
         )
 

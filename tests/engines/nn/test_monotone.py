@@ -52,3 +52,13 @@ def test_roots_that_follow_a_line_give_a_spread_that_follows_its_square(
     raw[:, 1:end] = line[:, None]
     spread = Increasing(raw, form=form).spread()
     torch.testing.assert_close(spread / spread[3], line.square())
+
+
+def test_scales_end_where_they_are_told_to() -> None:
+    raw = identity_parameters(4, form="scaled").repeat(2, 1)
+    raw[0, 1:3] = 50.0
+    wild, tame = (float(Increasing(raw[0], form="scaled", most=m).spread()) for m in (1e9, 10.0))
+    assert wild > 1e4
+    assert 10.0 < tame < 25.0
+    mild = (Increasing(raw[1], form="scaled", most=m).value(Z.float()) for m in (1e9, 10.0))
+    torch.testing.assert_close(*mild)

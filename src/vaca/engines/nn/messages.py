@@ -60,11 +60,14 @@ class Trunk(nn.Module):
     """One round of messages: linear message per edge, sum, update network per target.
 
     ``pace``, shaped like ``start``, says how much of what is heard reaches each output; None: all.
+    ``direct`` of shape (edges, n_in, outputs), zeros and ones, says which features of a source also
+    add to which of the first outputs of its target, each with one weight; None: none do.
     """
 
     source: Tensor
     target: Tensor
     pace: Tensor | None
+    allowed: Tensor | None
 
     def __init__(
         self,
@@ -76,6 +79,7 @@ class Trunk(nn.Module):
         start: Tensor,
         generator: torch.Generator | None,
         pace: Tensor | None = None,
+        direct: Tensor | None = None,
     ) -> None:
         super().__init__()
         n_out = start.shape[-1]
@@ -85,6 +89,9 @@ class Trunk(nn.Module):
         self.register_buffer("source", source, persistent=False)
         self.register_buffer("target", target, persistent=False)
         self.register_buffer("pace", pace, persistent=False)
+        self.register_buffer("allowed", direct, persistent=False)
+        if direct is not None:
+            self.direct = nn.Parameter(torch.zeros_like(direct))
         unused = torch.Generator()  # these two get their starting weights below
         self.message = DisjointLinear(len(edges), n_in, width, bias=False, generator=unused)
         self.bias = nn.Parameter(0.1 * torch.randn(targets, 1, width, generator=generator))
@@ -110,20 +117,32 @@ class Trunk(nn.Module):
 
     def forward(self, h: Tensor) -> Tensor:
         """Outputs of all targets from features (columns, rows, n_in): (targets, rows, n_out)."""
-        m = self.bias.expand(self.targets, h.shape[1], self.width)
+        bias, weight = self._messages()
+        m = bias.expand(self.targets, h.shape[1], bias.shape[-1])
         if self._many is not None:
             edges, sources = (at.to(h.device) for at in self._many)
-            weight = torch.cat([self.message.weight, torch.zeros_like(self.message.weight[:1])])
+            padded = torch.cat([weight, torch.zeros_like(weight[:1])])
             said = h[sources].view(*edges.shape, h.shape[1], -1).transpose(1, 2).flatten(2)
-            m = torch.baddbmm(self.bias, said, weight[edges].flatten(1, 2))
+            m = torch.baddbmm(bias, said, padded[edges].flatten(1, 2))
         elif len(self.source):
-            m = m.index_add(0, self.target, self.message(h[self.source]))
+            m = m.index_add(0, self.target, torch.bmm(h[self.source], weight))
+        m, direct = m[..., : self.width], m[..., self.width :]
         out = self.update(F.silu(m)) + self.straight(m)
-        if self.pace is None:
-            return out
-        # What a target is by itself, the bias of the last layer, is learned at full pace.
-        alone = cast("DisjointLinear", self.update.layers[-1]).bias
-        return torch.lerp(cast("Tensor", alone), out, self.pace)
+        if self.pace is not None:
+            # What a target is by itself, the bias of the last layer, is learned at full pace.
+            alone = cast("DisjointLinear", self.update.layers[-1]).bias
+            out = torch.lerp(cast("Tensor", alone), out, self.pace)
+        return _plus(out, direct)
+
+    def _messages(self) -> tuple[Tensor, Tensor]:
+        """Start and weights of the sums: what goes to the update network, then what is direct."""
+        if self.allowed is None:
+            return self.bias, self.message.weight
+        direct = self.direct * self.allowed
+        return (
+            F.pad(self.bias, (0, direct.shape[-1])),
+            torch.cat([self.message.weight, direct], -1),
+        )
 
     def some(self, h: Tensor, which: Sequence[int], *, messages: bool = True) -> Tensor:
         """Outputs of the targets ``which`` from features laid out as (rows, columns, n_in)."""
@@ -133,11 +152,12 @@ class Trunk(nn.Module):
             # What the sources of a target say side by side, times the weights of its edges.
             said = h.index_select(1, part.sources).view(len(h), len(which), -1)
             m = torch.baddbmm(m, said.transpose(0, 1), part.messages)
+        m, direct = m[..., : self.width], m[..., self.width :]
         out = m
         for weight, bias in part.update:
             out = torch.baddbmm(bias, F.silu(out), weight)
         # Where nothing arrives all rows are alike, and one was computed.
-        return torch.baddbmm(out, m, part.straight).expand(-1, len(h), -1)
+        return _plus(torch.baddbmm(out, m, part.straight), direct).expand(-1, len(h), -1)
 
     def _part(self, which: tuple[int, ...]) -> Gathered:
         """The weights of some targets; kept while the network does not learn."""
@@ -148,7 +168,8 @@ class Trunk(nn.Module):
         # A target with fewer edges than another is filled up with edges whose weights are zero.
         most = max(map(len, into), default=0)
         edges = [e for own in into for e in own + [len(pairs)] * (most - len(own))]
-        weight = torch.cat([self.message.weight, torch.zeros_like(self.message.weight[:1])])
+        start, weight = self._messages()
+        weight = torch.cat([weight, torch.zeros_like(weight[:1])])
         at = torch.tensor(which, dtype=torch.long, device=weight.device)
         sources = [pairs[e][0] if e < len(pairs) else 0 for e in edges]
         layers = cast("list[DisjointLinear]", list(self.update.layers))
@@ -160,8 +181,8 @@ class Trunk(nn.Module):
             straight = straight * self.pace[at]
         part = Gathered(
             torch.tensor(sources, dtype=torch.long, device=at.device),
-            weight[edges].view(len(which), most * weight.shape[1], self.width),
-            self.bias[at],
+            weight[edges].view(len(which), most * weight.shape[1], weight.shape[2]),
+            start[at],
             update,
             straight,
         )
@@ -173,6 +194,11 @@ class Trunk(nn.Module):
         """Weights may change from here on, or have changed."""
         self._parts = {}
         return super().train(mode)
+
+
+def _plus(out: Tensor, first: Tensor) -> Tensor:
+    """``out`` with something added to the first of its numbers."""
+    return out + F.pad(first, (0, out.shape[-1] - first.shape[-1])) if first.shape[-1] else out
 
 
 def _filled_up(source: Tensor, target: Tensor, targets: int) -> tuple[Tensor, Tensor]:

@@ -43,6 +43,8 @@ _ROOT = 0.4
 #: The form "scaled": how fast the root of a scale and the steepness of a step follow their
 #: parameters, how much of the output of a network reaches shapes, and the tails at the start.
 _SCALE, _JUMP, _PACE, _TAIL = 3.0, 3.0, 0.05, 0.02
+#: Parameters of the form "scaled" up to the end of its roots: the offset and two for each scale.
+ROOTS = 5
 
 
 def parameter_count(steps: int, *, form: Form = "softplus") -> int:
@@ -82,7 +84,7 @@ def pace(steps: int, *, form: Form = "softplus") -> Tensor | None:
     if form != "scaled":
         return None
     share = torch.full((parameter_count(steps, form=form),), _PACE)
-    share[:5] = 1.0
+    share[:ROOTS] = 1.0
     return share
 
 
@@ -94,6 +96,8 @@ class Increasing:
     parameters : Tensor of shape (..., parameter_count(K))
     form : {"softplus", "squares", "scaled"}
         What the parameters mean.
+    most : float
+        The largest scale of the form "scaled".
 
     Examples
     --------
@@ -103,7 +107,9 @@ class Increasing:
     True
     """
 
-    def __init__(self, parameters: Tensor, *, form: Form = "softplus") -> None:
+    def __init__(
+        self, parameters: Tensor, *, form: Form = "softplus", most: float = math.inf
+    ) -> None:
         size = parameters.shape[-1]
         self.up: Tensor | None = None
         self.down: Tensor | None = None
@@ -112,7 +118,7 @@ class Increasing:
             sizes = [1, 4, 2, 3, steps, steps, steps]
             offset, roots, anchors, smooth, raw, width, self.place = parameters.split(sizes, -1)
             one, other = (_SCALE * roots).square().chunk(2, -1)
-            scales = one + other
+            scales = (one + other).clamp(max=most)
             self.offset = offset.squeeze(-1) + (anchors * scales).sum(-1)
             self.tilt, self.up, self.down = (smooth.square() * scales[..., :1]).unbind(-1)
             self.height = raw.square() * scales[..., 1:]

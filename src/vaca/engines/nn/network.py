@@ -36,6 +36,9 @@ class Network(nn.Module, abc.ABC):
         """Which columns or nodes have a latent, in order; by default every column."""
         return list(columns)
 
+    def begin(self, x: Tensor, weights: Tensor | None) -> None:
+        """Take from the training rows ``x`` what is better known before training than learned."""
+
     def anneal(self, t: float) -> None:
         """Set what changes over training; ``t`` is the share that is done."""
 

@@ -6,11 +6,13 @@ For a continuous column i with parents pa(i):
 
     \text{prior} \quad & z_i \sim N(0, 1) \\
     \text{decoder} \quad & x_i = g_i(z_i; m_i) + \sigma_i(m_i)\, \varepsilon_i, \qquad
-        m_i = f^u_i\Big(\sum_{j \in pa(i)} f^m_{ij}(x_j)\Big) \\
+        m_i = f^u_i\Big(\sum_{j \in pa(i)} f^m_{ij}(x_j)\Big)
+            + \sum_{j \in pa(i)} \ell_{ij}(x_j) \\
     \text{encoder} \quad & q(z_i \mid x_i, x_{pa(i)}) = N\big(\mu_i, s_i^2\big), \qquad
         \mu_i = N_i\big(e_i(x_i - b_i; m'_i)\big), \quad s_i^{-2} = 1 + (g_i'(\mu_i) / \sigma_i)^2
 
-with :math:`g_i` and :math:`e_i` increasing in their first argument, :math:`b_i` the offset of
+with :math:`g_i` and :math:`e_i` increasing in their first argument, :math:`\ell_{ij}` a straight
+line or a number for each level that acts on few of the parameters, :math:`b_i` the offset of
 :math:`g_i`, :math:`N_i` a step of Newton's method on :math:`\log p(x_i, z_i \mid m_i)`, and
 :math:`\sigma_i` capped so that the latent, not the output noise, explains the column. Discrete
 columns have a threshold or Gumbel map of their own noise (see `vaca.engines.nn.likelihoods`), whose
@@ -33,6 +35,7 @@ from vaca.engines.nn.disjoint import DisjointLinear
 from vaca.engines.nn.likelihoods import Discrete, DiscreteLikelihood
 from vaca.engines.nn.messages import Embedding, Trunk
 from vaca.engines.nn.monotone import (
+    ROOTS,
     Form,
     Increasing,
     identity_parameters,
@@ -50,6 +53,12 @@ CAP_START, CAP_SHARE = 0.5, 0.6
 _STRIDE = 3.0
 #: The share of the output noise that is left where the decoder's map is flat.
 _POINT = 0.02
+#: The largest scale of a map, in sds of the column: squares of lines can be huge beyond the rows.
+_WIDEST = 30.0
+#: Numbers (rows times features) from which the lines of a column are found.
+_ENOUGH = 2 * 10**7
+#: Categories of more levels have odds that parents do not act on directly.
+_MOST = 16
 
 
 class ValueNetwork(Network):
@@ -83,6 +92,8 @@ class ValueNetwork(Network):
     form : {"softplus", "squares", "scaled"}
         Of the decoder's maps. With "softplus" the network is that of revision 1, whose output noise
         is not in proportion to the spread of the maps; with "squares" that of revision 2.
+    direct : bool
+        Whether values and levels of parents also act directly; False is the network of revision 3.
     """
 
     # The cap on the output noise shrinks, so gradients grow during training.
@@ -104,6 +115,7 @@ class ValueNetwork(Network):
         encoder_rounds: int = 1,
         refinements: int = 1,
         form: Form = "scaled",
+        direct: bool = True,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
@@ -127,7 +139,8 @@ class ValueNetwork(Network):
             everywhere = torch.ones_like(start)
             everywhere[self.continuous, 0, : self.map_size] = shares
             shares = everywhere
-        self.decoder = Trunk(edges, count, embedding, width, depth, start, generator, shares)
+        lines = self._lines(edges, columns, embedding) if direct else None
+        self.decoder = Trunk(edges, count, embedding, width, depth, start, generator, shares, lines)
         place = {column: k for k, column in enumerate(self.continuous)}
         # The encoder inverts the decoder: where that is flat it is steep, never flat itself.
         start = identity_parameters(steps).expand(len(place), 1, -1)
@@ -143,7 +156,61 @@ class ValueNetwork(Network):
             spared = not name.endswith("weight") or name.startswith("embed")
             setattr(parameter, "no_decay", spared)  # noqa: B010 (no attribute of every Parameter)
 
+    def _lines(
+        self, edges: Sequence[tuple[int, int]], columns: Sequence[Discrete], embedding: int
+    ) -> Tensor:
+        """Which features of a parent act directly on which numbers of a child: zeros and ones.
+
+        A value, as a straight line, and levels act on the offset of a continuous column, on the
+        place of an ordered one and on the odds of a category. Decay shrinks what few rows show;
+        it leaves these alone, and they are few. Counts, and categories of many levels, have none.
+
+        A value also acts on the roots of the scales, so that these can be a line that is zero
+        where the noise is. Levels do not: squares of sums of them can be huge for levels that are
+        never seen together.
+        """
+        reached = [_reached(column) for column in columns[: len(self.parents)]]
+        allowed = torch.zeros(len(edges), embedding, max(reached, default=0))
+        for number, (source, target) in enumerate(edges):
+            if columns[source].levels:
+                offset = columns[target].kind == "continuous"
+                allowed[number, :, : 1 if offset else reached[target]] = 1.0
+            else:  # the first feature is the value itself
+                allowed[number, 0, : reached[target]] = 1.0
+        return allowed
+
     # ------------------------------------------------------------------ the parts
+
+    @torch.no_grad()
+    def begin(self, x: Tensor, weights: Tensor | None) -> None:
+        """Find the lines of the offsets by least squares.
+
+        Steps of gradients take long to tell causes apart that nearly go together, and the update
+        network meanwhile learns by heart the few rows that do.
+        """
+        allowed = self.decoder.allowed
+        if allowed is None:
+            return
+        for column in self.continuous:
+            edges = (self.decoder.target == column).nonzero().flatten().tolist()
+            if not edges:
+                continue
+            sources = self.decoder.source[edges].tolist()
+            used = allowed[edges, :, 0] > 0
+            every = math.ceil(x.shape[1] * used.numel() / _ENOUGH)
+            h = self.embed(x[sources, ::every], sources).transpose(1, 2)
+            features, wanted = h[used].double(), x[column, ::every].double()
+            share = torch.ones_like(wanted) if weights is None else weights[::every].double()
+            share = share / share.sum()
+            features = features - (features @ share).unsqueeze(-1)
+            wanted = wanted - wanted @ share
+            # As much ridge as there are features: next to nothing, but where rows are few.
+            ridge = len(features) / len(wanted) * torch.eye(len(features)).to(features)
+            normal = (features * share) @ features.T + ridge
+            found = torch.linalg.solve(normal, (features * share) @ wanted)
+            start = torch.zeros_like(used, dtype=torch.double)
+            start[used] = found
+            self.decoder.direct[edges, :, 0] = start.to(x.dtype)
 
     @property
     def latent_shape(self) -> tuple[int, ...]:
@@ -161,7 +228,8 @@ class ValueNetwork(Network):
 
     def maps(self, parameters: Tensor) -> Increasing:
         """The decoder's maps of continuous columns with these parameters."""
-        return Increasing(parameters[..., : self.map_size], form=self.form)
+        most = math.inf if self.decoder.allowed is None else _WIDEST
+        return Increasing(parameters[..., : self.map_size], form=self.form, most=most)
 
     def sigma(self, parameters: Tensor, which: Sequence[int], maps: Increasing) -> Tensor:
         """Sd of the output noise of the continuous columns ``which``; shape (columns, rows)."""
@@ -328,3 +396,12 @@ class ValueNetwork(Network):
         for _ in range(self.rounds):
             run(everything)
         return x
+
+
+def _reached(column: Discrete) -> int:
+    """How many of a column's numbers its parents act on directly."""
+    if column.kind == "continuous":
+        return ROOTS
+    if column.kind == "categorical":
+        return column.levels if column.levels <= _MOST else 0
+    return 0 if column.kind == "count" else 1
