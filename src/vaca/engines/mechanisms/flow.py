@@ -20,6 +20,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vaca.engines.nn.flow_network import log_between
+from vaca.engines.nn.splines import Splines
 from vaca.table.standard import Standard
 
 __all__ = ["Flow"]
@@ -69,56 +70,50 @@ class _Network(nn.Module):
     def noise(self, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """The noise of ``v`` and the logarithm of its slope."""
         shift, scale, knots = self(x)
-        u, slope = _spline(knots, (v + shift) * torch.exp(scale))
+        u, slope = _Knots(knots).with_slope((v + shift) * torch.exp(scale))
         return u, slope + scale
 
     def back(self, x: Tensor, u: Tensor) -> Tensor:
         shift, scale, knots = self(x)
-        return _inverse(knots, u) * torch.exp(-scale) - shift
+        return _Knots(knots).inverse(u) * torch.exp(-scale) - shift
 
     def gain(self, x: Tensor, v: Tensor) -> Tensor:
         """Log-density beyond that of a standard normal ``v``, or of a cell (n, 2) its logarithm."""
         if v.ndim == 2:
             shift, scale, knots = self(x)
-            ends = [_spline(knots, (end + shift) * torch.exp(scale))[0] for end in v.unbind(1)]
+            own = _Knots(knots)
+            ends = [own.with_slope((end + shift) * torch.exp(scale))[0] for end in v.unbind(1)]
             return log_between(*ends) - log_between(*v.unbind(1))
         u, slope = self.noise(x, v)
         return 0.5 * v.square() - 0.5 * u.square() + slope
 
 
-def _bin(knots: Tensor, axis: int, at: Tensor) -> tuple[Tensor, Tensor]:
-    """Whether values (n,) lie between the outer knots, and the two knots around each (3, 2, n)."""
-    k = (knots[axis] < at).sum(0) - 1
-    inside = (k >= 0) & (k < BINS)
-    k = k.clamp(0, BINS - 1)
-    return inside, knots.gather(1, torch.stack([k, k + 1]).expand(3, 2, len(at)))
+class _Knots(Splines):
+    """The splines of rows by their knots (3, bins + 1, n): places, heights, slopes."""
 
+    bound = BOUND
 
-def _spline(knots: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """The monotone rational-quadratic spline and the logarithm of its slope; outside, ``x``."""
-    inside, around = _bin(knots, 0, x)
-    (x0, x1), (y0, y1), (d0, d1) = around
-    width, height = x1 - x0, y1 - y0
-    s = height / width
-    z = torch.where(inside, (x - x0) / width, 0.0)
-    both = z * (1.0 - z)
-    under = s + (d0 + d1 - 2.0 * s) * both
-    y = y0 + height * (s * z.square() + d0 * both) / under
-    over = 2.0 * s * both + d0 * (1.0 - z).square() + d1 * z.square()
-    slope = 2.0 * torch.log(s / under) + torch.log(over)
-    return torch.where(inside, y, x), torch.where(inside, slope, 0.0)
+    def __init__(self, knots: Tensor) -> None:
+        self.knots = knots
 
+    def _pieces(self, at: Tensor, axis: int) -> tuple[Tensor, ...]:
+        k = ((self.knots[axis] < at).sum(0) - 1).clamp(0, BINS - 1)
+        around = self.knots.gather(1, torch.stack([k, k + 1]).expand(3, 2, len(at)))
+        (x0, x1), (y0, y1), (d0, d1) = around
+        return x0, x1 - x0, y0, y1 - y0, d0, d1
 
-def _inverse(knots: Tensor, y: Tensor) -> Tensor:
-    inside, around = _bin(knots, 1, y)
-    (x0, x1), (y0, y1), (d0, d1) = around
-    height = y1 - y0
-    s = height / (x1 - x0)
-    up = torch.where(inside, y - y0, 0.0)
-    bend = up * (d0 + d1 - 2.0 * s)
-    a, b, c = height * (s - d0) + bend, height * d0 - bend, -s * up
-    z = 2.0 * c / (-b - (b.square() - 4.0 * a * c).sqrt())
-    return torch.where(inside, x0 + z * (x1 - x0), y)
+    def with_slope(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """Values (n,) and the logarithms of slopes; gradients are finite beyond the ends, too."""
+        inside = x.abs() < self.bound
+        x0, width, y0, height, d0, d1 = self._pieces(x, 0)
+        s = height / width
+        t = torch.where(inside, (x - x0) / width, 0.0)
+        both = t * (1.0 - t)
+        under = s + (d0 + d1 - 2.0 * s) * both
+        y = y0 + height * (s * t.square() + d0 * both) / under
+        over = 2.0 * s * both + d0 * (1.0 - t).square() + d1 * t.square()
+        slope = 2.0 * torch.log(s / under) + torch.log(over)
+        return torch.where(inside, y, x), torch.where(inside, slope, 0.0)
 
 
 @dataclass
