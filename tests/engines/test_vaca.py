@@ -523,6 +523,17 @@ def test_a_very_long_chain_trains_and_warns(make) -> None:
     assert np.isfinite(model.sample(5, do={"x0": 1.0}, seed=0).to_numpy()).all()
 
 
+def test_columns_of_a_block_do_not_act_directly(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = pd.DataFrame(rng.normal(size=(60, 4)), columns=list("abty"))
+    for text in ("{a, b} -> t -> y\n{a, b} -> y", "a -> b -> t -> y\na -> y\nb -> y"):
+        model = vaca.VACA(vaca.CausalGraph.from_text(text), steps=2).fit(rows, progress=False)
+        assert (model._net.decoder.allowed is None) == ("{" in text)
+        model.save(tmp_path / "model", overwrite=True)
+        loaded = vaca.load(tmp_path / "model")
+        assert loaded.sample(3, seed=0).equals(model.sample(3, seed=0))
+
+
 def test_decay_grows_with_the_weights_of_a_block_alone():
     rows = pd.DataFrame({name: [0.0, 1.5, 2.0, 3.5] for name in "abty"})
     sizes = []

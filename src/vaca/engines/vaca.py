@@ -197,7 +197,8 @@ class VACA(LatentEngine):
             encoder_rounds=1 + self.encoder_hidden_layers,
             refinements=self.refinements,
             form=self._form,
-            direct=self._direct,
+            # Lines from each column of a block would be many, and no decay would hold them.
+            direct=self._direct and not layout.given,
             generator=generator,
         )
 
