@@ -368,7 +368,7 @@ def fit_numeric(
         further = REACH * float(np.ptp(mean)) + 1.0
         reach = (float(mean.min()) - further, float(mean.max()) + further)
         if recipe.proportional:  # a line that meets the wall would take all noise to zero there
-            reach = (float(np.quantile(mean, 0.01)) - np.log(2.0) / scale.unit, reach[1])
+            reach = (float(mean.min()) - np.log(2.0) / scale.unit, reach[1])
     own = (location, trees, spread, limits, curve, width, exact, None, reach)
     fitted = Numeric(recipe, scale, *own)
     if like is not None:
