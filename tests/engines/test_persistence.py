@@ -271,11 +271,12 @@ def test_models_of_format_2_still_load(tmp_path) -> None:
         ("composite-3", 2.5674193744635385),
         ("composite-4", 1.340208601780838),
         ("composite-5", 1.3056650553941542),
+        ("composite-8", 1.3118182838394656),
     ],
 )
 def test_a_folder_of_an_earlier_version_answers_as_it_did(name: str, known: float) -> None:
     """Before ordered levels, proportions and steps; before walls and powers; before levels had
-    steps or were shrunk; before blends."""
+    steps or were shrunk; before blends; before ordered levels had spreads and counts an end."""
     model = vaca.load(Path(__file__).parent / "folders" / name)
     effect = model.effect("y", {"a": 1.0}, {"a": 0.0}, seed=0)
     assert effect.value == pytest.approx(known, abs=1e-9)
@@ -308,6 +309,20 @@ def test_a_folder_of_an_earlier_vaca_answers_as_it_did(
     anew = model.fit(rows, progress=False)._net
     assert anew.form == "scaled"
     assert anew.decoder.allowed is not None
+
+
+def test_a_folder_of_vaca_4_answers_as_it_did(tmp_path) -> None:
+    """Before rows said where the decoder starts, and odds followed the network slowly."""
+    model = vaca.load(Path(__file__).parent / "folders" / "vaca-4")
+    effect = model.effect("y", {"a": 1.0}, {"a": 0.0}, seed=0)
+    assert effect.value == pytest.approx(1.1220886161179555, abs=1e-5)  # single precision
+    model.save(tmp_path / "again")
+    rows = model.sample(20, seed=0)
+    pd.testing.assert_frame_equal(vaca.load(tmp_path / "again").sample(20, seed=0), rows)
+    assert float(model.log_prob(rows, k=5).mean()) == pytest.approx(-4.160000801086426, abs=1e-4)
+    assert model.sample(2000, seed=1)["t"].mean() == pytest.approx(0.5025, abs=1e-3)
+    assert not model._net.latest
+    assert model.fit(rows, progress=False)._net.latest
 
 
 # ---------------------------------------------------------------------- replacing a folder

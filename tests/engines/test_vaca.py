@@ -394,6 +394,120 @@ def test_the_effect_of_a_rare_treatment_is_not_shrunk() -> None:
     assert effect.value == pytest.approx(known, abs=0.25)
 
 
+def begun(rows: list, parents: list, columns: list[Discrete]) -> tuple[ValueNetwork, torch.Tensor]:
+    net = ValueNetwork(parents, columns, generator=seeded())
+    x = torch.as_tensor(np.stack(rows), dtype=torch.float32)
+    net.begin(x, None)
+    with torch.no_grad():  # what the rows say, without what an untrained network adds
+        net.decoder.update.layers[-1].weight.zero_()  # type: ignore[operator,union-attr]
+    return net.eval(), x
+
+
+def test_a_step_is_found_where_it_is_and_not_where_noise_is_wide() -> None:
+    rng = np.random.default_rng(0)
+    a, b, noise = rng.normal(size=(3, 2000))
+    kinds = [Discrete("continuous")] * 3
+    net, x = begun([a, b, a + 2.0 * (b > 0.4) + 0.1 * noise], [[], [], [0, 1]], kinds)
+    breaks = net.decoder.breaks
+    assert breaks is not None
+    assert breaks.source.tolist() == [1]
+    assert breaks.place.tolist() == pytest.approx([0.4], abs=0.02)
+    assert breaks.size[0, 0].item() == pytest.approx(2.0, abs=0.05)
+    assert not breaks.size[0, 1:].any()
+    error = net.decoder(net.embed(x))[2, :, 0].detach() - torch.as_tensor(a + 2.0 * (b > 0.4))
+    assert float(error.std()) < 0.05
+    wild = b**2 * np.sign(noise) * (1 + noise**2)
+    assert begun([a, b, wild / wild.std()], [[], [], [0, 1]], kinds)[0].decoder.breaks is None
+
+
+def test_scales_start_as_the_spread_of_the_rows() -> None:
+    rng = np.random.default_rng(0)
+    a, b, noise, other = rng.normal(size=(4, 4000))
+    kinds = [Discrete("continuous")] * 3
+    y = 0.5 * (a**2 + b**2) * np.sign(noise) + 0.1 * other
+    net, _ = begun([a, b, y], [[], [], [0, 1]], kinds)
+    causes = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.5]])
+    x = torch.as_tensor(np.c_[causes, np.zeros(3)].T, dtype=torch.float32)
+    with torch.no_grad():
+        roots = net.decoder(net.embed(x))[2, :, 1:5]
+    smooth, steps = (9.0 * roots.square()).unflatten(-1, (2, 2)).sum(-2).unbind(-1)
+    assert smooth.tolist() == pytest.approx([0.1] * 3, abs=0.05)
+    assert steps.tolist() == pytest.approx([0.0, 0.5, 1.125], abs=0.1)
+    even, _ = begun([a, b, a + noise], [[], [], [0, 1]], kinds)
+    assert not even.decoder.direct[..., 1:].any()
+
+
+def test_odds_start_where_they_are_and_follow_the_network_slowly() -> None:
+    rng = np.random.default_rng(0)
+    a, g = rng.normal(size=4000), rng.integers(0, 3, 4000)
+    score = np.stack([0 * a, a + np.array([0.0, 1.0, -1.0])[g], -2.0 * np.abs(a)])
+    level = (score + rng.gumbel(size=score.shape)).argmax(0)
+    rank = (1.5 * a + rng.logistic(size=4000) > np.array([[-1.0], [2.0]])).sum(0)
+    kinds = [Discrete("continuous"), Discrete("categorical", 3)]
+    kinds += [Discrete("categorical", 3), Discrete("ordinal", 3)]
+    net, x = begun([a, g, level, rank], [[], [], [0, 1], [0]], kinds)
+    with torch.no_grad():
+        p = net.decoder(net.embed(x))
+    found = torch.log_softmax(p[2, :, :3], -1).exp()
+    truth = torch.log_softmax(torch.as_tensor(score), 0).exp().T
+    assert float((found - truth).abs().mean()) < 0.05
+    above = torch.sigmoid(torch.as_tensor(1.5 * a + 1.0))
+    assert float((torch.sigmoid(p[3, :, 0]) - above).abs().mean()) < 0.05
+    pace = net.decoder.pace
+    assert pace is not None
+    assert (pace[2:, 0, :3] < 0.2).all()
+    assert pace[0, 0, 0] == 1.0
+
+
+def test_a_model_with_steps_answers_exactly_and_as_saved(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    a = rng.normal(size=1000)
+    b = 2.0 * (a > 0.3) + 0.1 * rng.normal(size=1000)
+    frame = pd.DataFrame({"a": a, "b": b, "c": b + rng.normal(size=1000)})
+    model = quick(CHAIN).fit(frame)
+    assert model._net.decoder.breaks is not None
+    x = model.schema_.encode(frame)
+    again = model.simulate(model.abduct(x, None), {})
+    for column, values in x.items():
+        np.testing.assert_allclose(again[column], values, rtol=1e-12, atol=1e-12)
+    answer = model.counterfactual(frame, {"b": 1.0})
+    assert answer["a"].equals(frame["a"])
+    assert not model.counterfactual(frame, {"a": 2.0})["b"].equals(frame["b"])
+    whole, layers = model._net, model._net.layers
+    h = whole.embed(torch.as_tensor(model._layout.tensor(x), dtype=torch.float32))
+    by_layer = torch.cat([whole.decoder.some(h.transpose(0, 1), layer) for layer in layers])
+    torch.testing.assert_close(by_layer, whole.decoder(h), rtol=1e-4, atol=1e-4)
+    model.save(tmp_path / "model")
+    loaded = vaca.load(tmp_path / "model")
+    pd.testing.assert_frame_equal(loaded.sample(50, seed=1), model.sample(50, seed=1))
+
+
+def test_a_column_with_long_gradients_does_not_hold_up_others() -> None:
+    """All that is a column's own is shortened by one factor, and nothing of any other column."""
+    net = value_network(encoder_rounds=2, noise="column")
+    names = dict(net.named_parameters())
+    for parameter in names.values():
+        parameter.grad = torch.full_like(parameter, 1e-3)
+    target = net.decoder.target.tolist()
+    long = names["decoder.direct"].grad
+    assert long is not None
+    long[target.index(2)] = 1e3
+    net.calm(10.0)
+    for name, parameter in names.items():
+        grad = parameter.grad
+        assert grad is not None
+        changed = (grad != 1e-3).flatten(1).any(1).nonzero().flatten().tolist()
+        if name.startswith("embed"):
+            assert not changed
+        elif ".message." in name or name == "decoder.direct" or name.startswith("leaks"):
+            assert {target[k] for k in changed} == {2}
+        else:
+            assert changed == [2]
+    own = [p.grad[2] for n, p in names.items() if n.startswith("decoder.update")]  # type: ignore[index]
+    assert max(float(g.abs().max()) for g in own) < 1e-4
+    assert float(long[target.index(2)].norm()) == pytest.approx(10.0, rel=1e-3)
+
+
 @pytest.mark.parametrize("objective", objectives.OBJECTIVES)
 @pytest.mark.parametrize("make", [quick, quick_paper])
 def test_every_objective_trains(objective, make) -> None:

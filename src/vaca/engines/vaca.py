@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from vaca.engines.fit_input import FitInput
 from vaca.engines.latent import LatentEngine
 from vaca.engines.layout import Layout
 from vaca.engines.nn.monotone import Form
+from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import Objective
 from vaca.engines.nn.value_network import ValueNetwork
 from vaca.engines.paper_vaca import PaperVACA
@@ -28,6 +29,8 @@ from vaca.table.schema import Columns
 #: A validation row counts as at most this far from the middle one: in nats, and in the median of
 #: such distances, together.
 _FAR = 10.0
+#: The longest gradient of a column.
+_LONGEST = 10.0
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -41,6 +44,9 @@ class VACA(LatentEngine):
     counterfactual encodes the factual row (abduction), cuts and sets (action) and decodes
     (prediction). The decoder needs as many rounds of messages as the longest path has edges (design
     condition 1), the encoder exactly one (design condition 2).
+
+    Before training every column is fitted alone, by lines, curves and steps, and by a spread that
+    follows its causes: the decoder starts from what these say (see `vaca.engines.nn.starts`).
 
     Nodes send their values to their children, and decoders increase in their own latent (see
     `vaca.engines.nn.value_network`). The published network sends hidden states instead: see
@@ -98,9 +104,10 @@ class VACA(LatentEngine):
     [1.0, 1.0]
     """
 
-    revision = 4
+    revision = 5
     _form: Form = field(init=False, default="scaled")  # of the decoder's maps
     _direct: bool = field(init=False, default=True)  # whether parents also act directly
+    _breaks: int | None = field(init=False, default=0)  # steps and bends; None: of revision 4
 
     width: int = 64
     depth: int = 1
@@ -169,17 +176,21 @@ class VACA(LatentEngine):
         return bound.clamp(min=middle - _FAR * (1.0 + (bound - middle).abs().median()))
 
     def _fit(self, given: FitInput) -> None:
-        self._form, self._direct = "scaled", True
+        self._form, self._direct, self._breaks = "scaled", True, 0
         super()._fit(given)
 
     def _state(self) -> dict[str, np.ndarray]:
-        # Folders of revision 1 say nothing of the form.
-        return super()._state() | ({self._form: np.array([1])} if self._form != "softplus" else {})
+        # Folders of revision 1 say nothing of the form, those up to 4 nothing of breaks.
+        state = super()._state() | ({self._form: np.array([1])} if self._form != "softplus" else {})
+        if self._breaks is None:
+            return state
+        return state | {"breaks": np.array([len(state.get("net/decoder.breaks.place", ()))])}
 
     def _set_state(self, state: dict[str, np.ndarray]) -> None:
         forms: tuple[Form, ...] = ("scaled", "squares", "softplus")
         self._form = next(form for form in forms if form in state or form == "softplus")
         self._direct = "net/decoder.direct" in state
+        self._breaks = int(state["breaks"][0]) if "breaks" in state else None
         super()._set_state(state)
 
     def _build(self, layout: Layout, generator: torch.Generator) -> ValueNetwork:
@@ -199,8 +210,22 @@ class VACA(LatentEngine):
             form=self._form,
             # Lines from each column of a block would be many, and no decay would hold them.
             direct=self._direct and not layout.given,
+            breaks=self._breaks,
             generator=generator,
         )
+
+    def _loss(
+        self, net: Network, x: Tensor, index: Tensor, gen: torch.Generator, own: Tensor | None
+    ) -> Tensor:
+        """The loss, whose gradients are left in the network, shortened for each column alone.
+
+        A column that is missed by far has long ones, and would hold up all others.
+        """
+        loss = super()._loss(net, x, index, gen, own)
+        if loss.requires_grad:  # else they are there already
+            loss.backward()
+        cast("ValueNetwork", net).calm(_LONGEST)
+        return loss.detach()
 
     def _schedule(self, rows: int) -> dict[str, Any]:
         epochs, batch = plan_epochs(self.steps, rows, self.batch_size)
@@ -210,7 +235,6 @@ class VACA(LatentEngine):
             "batch_size": batch,
             "schedule": "onecycle",
             "ema": self.ema,
-            "grad_clip": 10.0,
             "validate_every": max(1, epochs // 50),
         }
 

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax
 
-from vaca.engines.mechanisms.odds import log_ordered, logistic, ordered
+from vaca.engines.mechanisms.odds import log_ordered, logistic, ordered, ordered_spread
 
 Rows = tuple[np.ndarray, np.ndarray, np.ndarray]
 
@@ -118,3 +118,28 @@ def test_levels_without_an_order_are_as_likely_as_can_be(levels: int, slope: flo
     assert wide[0, 1::2].tolist() == [-50.0] * levels
     again = logistic(a, y, w, levels, penalty, beta)
     np.testing.assert_allclose(again, beta, rtol=0.02, atol=0.05)
+
+
+@pytest.mark.parametrize("levels", [2, 4])
+def test_levels_whose_spread_follows_a_cause_are_as_likely_as_can_be(levels: int) -> None:
+    rng = np.random.default_rng(levels)
+    x = rng.normal(size=(4000, 2))
+    f = 1.5 * x[:, 0] + np.exp(0.6 * x[:, 1]) * rng.logistic(size=4000)
+    y = np.searchsorted(np.quantile(f, np.arange(1, levels) / levels), f)
+    a, w, penalty = np.column_stack([np.ones(4000), x]), np.ones(4000), np.full(3, 0.01)
+    beta, cuts, spread = ordered_spread(a, x, y, w, levels, penalty, None)
+    assert (np.diff(cuts) > 0).all()
+    np.testing.assert_allclose(spread, [0.0, 0.6], atol=0.15)
+    np.testing.assert_allclose(beta[1:, 0], [1.5, 0.0], atol=0.25)
+
+    def loss(at: np.ndarray) -> float:
+        own = np.append(at[0], at[0] + np.cumsum(np.exp(at[1 : levels - 1])))
+        told = log_ordered(x @ at[levels - 1 : -2], own, np.exp(x @ at[-2:]))
+        return float(-told[np.arange(4000), y].mean())
+
+    found = np.concatenate([cuts[:1], np.log(np.diff(cuts)), beta[1:, 0], spread])
+    best = minimize(loss, found, method="Nelder-Mead", options={"maxiter": 3000}).fun
+    assert loss(found) < best + 1e-3
+    # Where nothing follows a cause, the spread stays one.
+    even = np.searchsorted([0.0], x[:, 0] + rng.logistic(size=4000))
+    assert np.abs(ordered_spread(a, x, even, w, 2, penalty, None)[2]).max() < 0.25

@@ -73,8 +73,10 @@ def choose_numeric(
     def attempt(recipe: Recipe) -> Trial:
         if recipe not in trials:
             rng = np.random.default_rng([given.seed, 6])  # the same dither for all
+            alike = [t for r, t in trials.items() if r.scale == recipe.scale and not t.wide]
+            near = max(alike, key=lambda t: np.nanmean(t.density)).mechanism if alike else None
             fitted, density, miss, told = fit_numeric(
-                recipe, given.x, given.y, given.w, given.folds, given.groups, rng
+                recipe, given.x, given.y, given.w, given.folds, given.groups, rng, near=near
             )
             terms = fitted.location.terms + 300 * recipe.trees + recipe.robust
             terms += 0 if fitted.spread is None else len(fitted.spread.beta)
@@ -141,23 +143,39 @@ def choose_numeric(
     if rough and "trees" in families:
         for recipe in (best(), replace(base, curves=0)):
             attempt(replace(recipe, trees=True))
-    if "spread" in families and _told(given, trials[best()].mechanism, ("size",), SPREAD_LEFT):
-        top = best()
+
+    def simplest() -> Recipe:
+        """The recipe that would be chosen now."""
+        return choose(
+            list(trials.values()), given.w, [trials[r] for r in allowed()]
+        ).mechanism.recipe
+
+    def seek_spreads() -> None:
+        """Try spreads that follow the causes, if these tell the size of the noise."""
         names = ["linear"] + (["curves"] if bend else [])
         names += ["surfaces"] if (1, 2) in designs else []
         names += [f"plain {name}" for name in names[1:]]
-        for name in names:
-            attempt(replace(top, spread=name))
-        found = best()
-        if found.spread and lead(trials[found], trials[top], given.w) > 1.0:
-            for curves, depth in hopeful():
-                attempt(replace(found, curves=curves, depth=depth, trees=False))
+        # Of few rows, a location that follows the far ones hides that spreads differ.
+        for top in dict.fromkeys((best(), simplest()) if len(given.y) < FEW_ROWS else (best(),)):
+            if not _told(given, trials[top].mechanism, ("size",), SPREAD_LEFT):
+                continue
+            for name in names:
+                attempt(replace(top, spread=name))
+            found = best()
+            if found.spread and lead(trials[found], trials[top], given.w) > 1.0:
+                for curves, depth in hopeful():
+                    attempt(replace(found, curves=curves, depth=depth, trees=False))
+
+    if "spread" in families:
+        seek_spreads()
     if "robust" in families and _heavy(trials[best()].mechanism):
         top = best()
         if lead(attempt(replace(top, robust=True, trees=False)), trials[top], given.w) > 0:
             for curves, depth in hopeful():
-                for spread in {"", best().spread}:
+                for spread in dict.fromkeys(("", best().spread)):
                     attempt(replace(base, curves=curves, depth=depth, spread=spread, robust=True))
+            if "spread" in families and not best().spread:
+                seek_spreads()  # far rows hid it
     found = list(trials.values())
     chosen = choose(found, given.w, [trials[r] for r in allowed()])
     mixed = _blended(given, chosen, found) if "blends" in families else None
@@ -182,7 +200,7 @@ def _blended(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
         and (own.scale, own.proportional, own.trees) == kind
     ]
     trials = [chosen, *others]
-    t = chosen.mechanism.scaled(given.y, np.random.default_rng([given.seed, 6]))
+    t = chosen.mechanism.scaled(given.x, given.y, np.random.default_rng([given.seed, 6]))
     own = chosen.mechanism.own_weights(given.x, t, given.w) * np.isfinite(chosen.density)
     told = np.stack([trial.told for trial in trials], 1)  # type: ignore[misc]
     keep = kept(nearest_shares(told, t, given.w * own))
@@ -267,7 +285,8 @@ def _with_flow(given: Inputs, base: Trial) -> Trial:
     trial = Trial(words, base.density, base.terms + 5000, mechanism)
     trial.score, trial.error = base.score + better, error
     far = mechanism.overshoot(given.x, given.y, np.random.default_rng([given.seed, 8]))
-    if better > 2.0 * error and far <= (TOO_WIDE if base.wide else 1.0):
+    bar = 2.0 if far <= 1.0 or base.wide else WIDE_LEAD
+    if better > bar * error and far <= TOO_WIDE:
         base.chosen, trial.chosen = False, True
     return trial
 
@@ -317,7 +336,7 @@ def _scale(
     others = []
     if start.count:
         if high > 5:
-            others.append((1, -1.0, 1.0))
+            others += [(1, -1.0, 1.0), (1, -0.5, 1.0)]
     else:
         if low > 0:
             others.append((1, 0.0, 1.0))
@@ -341,8 +360,9 @@ def _scale(
             ways.append(replace(ways[0], proportional=True))
         for recipe in ways:
             trial = attempt(recipe)
-            fair = not trial.wide and trial in near_the_mark([top, trial], given.w)
-            if fair and lead(trial, top, given.w) > 2.0:
+            bar = 2.0 if not trial.wide else WIDE_LEAD if start.count else np.inf
+            fair = trial in near_the_mark([top, trial], given.w)
+            if fair and lead(trial, top, given.w) > bar:
                 top, best = trial, scale
     return best
 

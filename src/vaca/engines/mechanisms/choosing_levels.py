@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from vaca.engines.mechanisms.blend import Mixture, ends, in_words, kept, likeliest_shares
+from vaca.engines.mechanisms.designs import Array
 from vaca.engines.mechanisms.levels import Levels, LevelsRecipe, fit_levels
 from vaca.engines.mechanisms.trials import (
     FEW_ROWS,
@@ -28,6 +29,8 @@ __all__ = ["choose_levels"]
 #: Standard errors by which products of causes must beat all without them, where two causes have
 #: levels, and elsewhere.
 PRODUCTS_LEAD, PLAIN_LEAD = 3.0, 1.0
+#: A level with a smaller share of the rows is rare.
+RARE = 0.05
 #: Levels beyond which no trees are tried: they grow for each level.
 MAX_TREE_LEVELS = 12
 
@@ -47,6 +50,7 @@ def choose_levels(
                 recipe, given.x, given.y, given.w, given.folds, given.groups, levels
             )
             terms = 300 if recipe.trees else 1 if recipe.frequencies else len(fitted.beta)
+            terms += len(fitted.spread)
             terms *= 1 if recipe.ordered and ordered else levels - 1
             terms -= recipe.shrunk  # the simpler of two that cannot be told apart
             trials[recipe] = Trial(recipe.words(), density, terms, fitted)
@@ -71,6 +75,11 @@ def choose_levels(
                 if not recipe.frequencies and recipe.depth in (None, 0):
                     attempt(replace(recipe, steps=True))
             top = choose(list(trials.values()), given.w, _clear(trials, given))
+        if "spread" in families:
+            for recipe in dict.fromkeys((LevelsRecipe(), top.mechanism.recipe)):
+                if recipe.depth in (None, 0) and not recipe.frequencies:
+                    attempt(replace(recipe, ordered=True, spread=True))
+            top = choose(list(trials.values()), given.w, _clear(trials, given))
         if "trees" in families and levels <= MAX_TREE_LEVELS and _levels_left(given, top.mechanism):
             attempt(LevelsRecipe(trees=True))
     recipe = choose(list(trials.values()), given.w, _clear(trials, given)).mechanism.recipe
@@ -82,28 +91,42 @@ def choose_levels(
     clear = _clear(trials, given)
     chosen = choose(found, given.w, clear)
     # Products may say anything about pairs that hardly occur; of many rows, good ones are clear.
-    few = len(given.y) < FEW_ROWS
+    rare = _rare(given.x)
+    few = len(given.y) < FEW_ROWS and not rare
     pool = [
         trial
         for recipe, trial in trials.items()
         if (recipe.depth is None or few or trial in clear) and not recipe.frequencies
     ]
+    if "blends" in families and chosen in pool:
+        pool, _ = _shares(given, chosen, pool)
+        if rare and chosen.mechanism.recipe.shrunk:
+            # The odds of one part that ran off would move the average anywhere.
+            own = [t.mechanism.recipe for t in pool]
+            pool = [attempt(r if r.trees else replace(r, shrunk=True)) for r in own]
+            found = list(trials.values())
+            choose(found, given.w, clear)  # the same one; the others get scores
     mixed = _mixed(given, chosen, pool) if "blends" in families else None
     found += [] if mixed is None else [mixed]
     return next(t for t in found if t.chosen).mechanism, found
+
+
+def _shares(given: Inputs, chosen: Trial, found: list[Trial]) -> tuple[list[Trial], Array]:
+    """The trials that belong in a mixture, the chosen one first, and their shares."""
+    trials = list(dict.fromkeys([chosen, *found]))
+    log_p = np.stack([trial.density for trial in trials], 1)
+    keep = kept(likeliest_shares(log_p, given.w))
+    return [trials[k] for k in keep], likeliest_shares(log_p[:, keep], given.w)
 
 
 def _mixed(given: Inputs, chosen: Trial, found: list[Trial]) -> Trial | None:
     """Probabilities of several candidates; chosen if that is better."""
     if chosen not in found:
         return None
-    trials = [chosen, *(trial for trial in found if trial is not chosen)]
-    log_p = np.stack([trial.density for trial in trials], 1)
-    keep = kept(likeliest_shares(log_p, given.w))
-    if len(keep) == 1:
+    trials, shares = _shares(given, chosen, found)
+    if len(trials) == 1:
         return None
-    trials, log_p = [trials[k] for k in keep], log_p[:, keep]
-    shares = likeliest_shares(log_p, given.w)
+    log_p = np.stack([trial.density for trial in trials], 1)
     parts = [trial.mechanism for trial in trials]
     mixture = Mixture(parts, shares, *ends(given.x))
     words = in_words(shares, [trial.words for trial in trials])
@@ -129,6 +152,12 @@ def _clear(trials: dict[LevelsRecipe, Trial], given: Inputs) -> list[Trial]:
     top = max(clear, key=lambda t: score(t, plain[0], w))
     steps = [t for r, t in trials.items() if r.steps]
     return clear + [t for t in steps if lead(t, top, w) > STEPS_LEAD]
+
+
+def _rare(x: np.ndarray) -> bool:
+    """Whether a level of a cause has few rows: a product with it is a guess about most others."""
+    share = ((x == x.min(0)).mean(0), (x == x.max(0)).mean(0))
+    return bool(((share[0] + share[1] == 1.0) & (np.minimum(*share) < RARE)).any())
 
 
 def _levels_left(given: Inputs, mechanism: Levels) -> bool:

@@ -19,7 +19,7 @@ import numpy as np
 from scipy.special import log_softmax
 
 from vaca.engines.mechanisms.designs import MAX_STEPS, Array, Design, snapped, with_steps
-from vaca.engines.mechanisms.odds import log_ordered, logistic, ordered
+from vaca.engines.mechanisms.odds import SPREADS, log_ordered, logistic, ordered, ordered_spread
 from vaca.engines.trees import Trees
 
 __all__ = ["Levels", "LevelsRecipe", "fit_levels"]
@@ -48,6 +48,7 @@ class LevelsRecipe:
     ordered: bool = False
     steps: bool = False
     shrunk: bool = False
+    spread: bool = False
 
     def words(self) -> str:
         """What a person reads in the leaderboard."""
@@ -62,8 +63,9 @@ class LevelsRecipe:
         }  # fmt: skip
         kind = "ordered logistic" if self.ordered else "logistic"
         steps = " with steps" if self.steps else ""
+        spread = ", spread linear" if self.spread else ""
         shrunk = ", shrunk" if self.shrunk else ""
-        return f"{kind}, {names[self.curves, self.depth]}{steps}{shrunk}"
+        return f"{kind}, {names[self.curves, self.depth]}{steps}{spread}{shrunk}"
 
 
 @dataclass
@@ -77,11 +79,14 @@ class Levels:
     strength: float
     trees: Trees | None
     thresholds: Array = field(default_factory=lambda: np.zeros(0))  # if ordered (levels - 1,)
+    spread: Array = field(default_factory=lambda: np.zeros(0))  # if it varies (inputs,)
+    limits: Array = field(default_factory=lambda: np.zeros(2))  # of its logarithm
 
     def log_levels(self, x: Array) -> Array:
         """Log-probabilities (n, levels)."""
         if self.recipe.ordered:
-            return log_ordered(self.design(x) @ self.beta[:, 0], self.thresholds)
+            fitted = (self.beta, self.thresholds, self.spread)
+            return _told_ordered(self.design(x), fitted, self.limits)
         scores = self.design(x) @ self.beta if self.trees is None else self.trees(x)
         return log_softmax(scores, axis=1)
 
@@ -95,19 +100,21 @@ class Levels:
             return Levels(self.recipe, self.levels, self.design, self.beta, 0.0, trees)
         terms = self.design(x)
         penalty = self.design.penalty() * self.strength + _prior(self.recipe, self.design, terms)
+        start: Any = self.beta
         if self.recipe.ordered:
-            beta, cuts = ordered(terms, y, w, self.levels, penalty, (self.beta, self.thresholds))
-            return Levels(self.recipe, self.levels, self.design, beta, self.strength, None, cuts)
-        beta = logistic(terms, y, w, self.levels, penalty, self.beta)
-        return Levels(self.recipe, self.levels, self.design, beta, self.strength, None)
+            start = (self.beta, self.thresholds, self.spread)
+        found = _fit(self.recipe, self.design, terms, y, w, self.levels, penalty, start)
+        return _made(self.recipe, self.levels, self.design, terms, found, self.strength)
 
     def arrays(self) -> dict[str, Array]:
         r, d = self.recipe, self.design
         depth = -1 if r.depth is None else r.depth
         plan = [r.curves, depth, r.trees, r.frequencies, self.levels, r.ordered, r.steps]
-        plan.append(r.shrunk)
+        plan += [r.shrunk, r.spread]
         state = {"plan": np.array(plan, np.int64), "beta": self.beta, **d.arrays()}
         state["thresholds"] = self.thresholds
+        if r.spread:
+            state["spread"] = np.concatenate([self.limits, self.spread])
         state["strength"] = np.array([self.strength])
         if self.trees is not None:
             state |= {f"trees.{k}": np.asarray(v) for k, v in vars(self.trees).items()}
@@ -115,19 +122,22 @@ class Levels:
 
     @classmethod
     def from_arrays(cls, state: dict[str, Array]) -> Levels:
-        # Folders of earlier revisions end before ordered levels, or before steps.
-        plan = [*(int(v) for v in state["plan"]), 0, 0, 0][:8]
-        curves, depth, trees, frequencies, levels, ordered, steps, shrunk = plan
+        # Folders of earlier revisions end before ordered levels, before steps or before spreads.
+        plan = [*(int(v) for v in state["plan"]), 0, 0, 0, 0][:9]
+        curves, depth, trees, frequencies, levels, ordered, steps, shrunk, spread = plan
         recipe = LevelsRecipe(
             curves, None if depth < 0 else depth, bool(trees), bool(frequencies), bool(ordered),
-            bool(steps), bool(shrunk),
+            bool(steps), bool(shrunk), bool(spread),
         )  # fmt: skip
         design = Design.from_arrays(state)
         own = {k[6:]: v for k, v in state.items() if k.startswith("trees.")}
         made = Trees(**own) if own else None
         strength = float(state["strength"][0])
         thresholds = state.get("thresholds", np.zeros(0))
-        return cls(recipe, levels, design, state["beta"], strength, made, thresholds)
+        wide = state.get("spread", np.zeros(2))
+        return cls(
+            recipe, levels, design, state["beta"], strength, made, thresholds, wide[2:], wide[:2]
+        )
 
 
 def fit_levels(
@@ -172,7 +182,6 @@ def fit_levels(
     starts: dict[Any, Any] = {}
     # Newton's method ends at the same place from everywhere: it may start from another fold's.
     shared, near = (recipe.ordered or levels == 2) and not recipe.steps, None
-    fit: Any = ordered if recipe.ordered else logistic
     told: Any = _told_ordered if recipe.ordered else _told
     for strength in reversed(STRENGTHS) if penalised.any() else (0.0,):
         density = np.empty(len(y))
@@ -180,7 +189,8 @@ def fit_levels(
             out = folds == k
             terms, pays, before = own[k]
             penalty = pays * strength + before
-            starts[k] = fit(terms[~out], y[~out], w[~out], levels, penalty, starts.get(k, near))
+            rows = (terms[~out], y[~out], w[~out])
+            starts[k] = _fit(recipe, design, *rows, levels, penalty, starts.get(k, near))
             near = starts[k] if shared else None
             found = told(terms[out], starts[k])
             density[out] = np.maximum(found[np.arange(out.sum()), y[out]], FLOOR)
@@ -189,9 +199,38 @@ def fit_levels(
             best = (score, strength, density)
     _, strength, density = best  # type: ignore[misc]  # there is always one strength
     start = starts[every[0]] if len(every) and not recipe.steps else None
-    fitted = fit(a, y, w, levels, penalised * strength + prior, start)
-    beta, cuts = fitted if recipe.ordered else (fitted, np.zeros(0))
-    return Levels(recipe, levels, design, beta, strength, None, cuts), density
+    fitted = _fit(recipe, design, a, y, w, levels, penalised * strength + prior, start)
+    return _made(recipe, levels, design, a, fitted, strength), density
+
+
+def _fit(
+    recipe: LevelsRecipe,
+    design: Design,
+    a: Array,
+    y: Array,
+    w: Array,
+    levels: int,
+    penalty: Array,
+    start: Any,
+) -> Any:
+    """Coefficients; of ordered levels also thresholds, and what the spread follows."""
+    if not recipe.ordered:
+        return logistic(a, y, w, levels, penalty, start)
+    if recipe.spread:
+        inputs = a[:, 1 : 1 + len(design.mean)]  # as they are, behind the intercept
+        return ordered_spread(a, inputs, y, w, levels, penalty, start)
+    return *ordered(a, y, w, levels, penalty, None if start is None else start[:2]), np.zeros(0)
+
+
+def _made(
+    recipe: LevelsRecipe, levels: int, design: Design, a: Array, fitted: Any, strength: float
+) -> Levels:
+    if not recipe.ordered:
+        return Levels(recipe, levels, design, fitted, strength, None)
+    beta, cuts, spread = fitted
+    log_unit = a[:, 1 : 1 + len(spread)] @ spread
+    limits = np.clip([log_unit.min(), log_unit.max()], -SPREADS, SPREADS)
+    return Levels(recipe, levels, design, beta, strength, None, cuts, spread, limits)
 
 
 def _prior(recipe: LevelsRecipe, design: Design, a: Array) -> Array:
@@ -223,8 +262,14 @@ def _told(a: Array, beta: Array) -> Array:
     return log_softmax(a @ beta, axis=1)
 
 
-def _told_ordered(a: Array, fitted: tuple[Array, Array]) -> Array:
-    return log_ordered(a @ fitted[0][:, 0], fitted[1])
+def _told_ordered(
+    a: Array, fitted: tuple[Array, Array, Array], limits: Any = (-SPREADS, SPREADS)
+) -> Array:
+    beta, cuts, spread = fitted
+    if not len(spread):
+        return log_ordered(a @ beta[:, 0], cuts)
+    unit = np.exp(np.clip(a[:, 1 : 1 + len(spread)] @ spread, *limits))
+    return log_ordered(a @ beta[:, 0], cuts, unit)
 
 
 def _blank(x: Array) -> Design:

@@ -26,6 +26,8 @@ PLAIN_LEAST = 1e-3
 #: A row is alone if an input is further than this beyond those of all other folds, in distances
 #: between the input's first and last tenth.
 ALONE = 1.0
+#: A log-scale whose coefficients move by less is found.
+STILL = 1e-3
 #: With at least this many rows, trees are scored on one fold.
 FEW_FOR_TREES = 2000
 
@@ -60,9 +62,12 @@ def linear_of(state: dict[str, Array]) -> Linear:
 
 
 def crossfit(
-    design: Design, a: Array, t: Array, w: Array, folds: Array, strength: float | None
+    design: Design, a: Array, t: Array, w: Array, folds: Array | None, strength: float | None
 ) -> tuple[Linear, Array]:
-    """Coefficients from all rows, and each row's value by the rows of the other folds."""
+    """Coefficients from all rows, and each row's value by the rows of the other folds, if any."""
+    if folds is None:
+        beta, strength = solve(Sums.of(a, t, w), design.penalty(), strength)
+        return Linear(design, beta, strength), a @ beta
     parts = {k: Sums.of(a[folds == k], t[folds == k], w[folds == k]) for k in np.unique(folds)}
     penalty = design.penalty()
     total = sum(list(parts.values())[1:], start=next(iter(parts.values())))
@@ -117,7 +122,7 @@ def fit_location(
     a: Array,
     t: Array,
     w: Array,
-    folds: Array,
+    folds: Array | None,
     strength: float | None,
 ) -> tuple[Linear, Array]:
     """The location by all rows, and each row's by the rows of the other folds."""
@@ -167,7 +172,7 @@ def fit_spread(
     x: Array,
     residual: Array,
     w: Array,
-    folds: Array,
+    folds: Array | None,
     groups: Any,
     old: Linear | None,
 ) -> tuple[Linear, Array]:
@@ -180,12 +185,14 @@ def fit_spread(
     size = np.maximum(np.abs(residual), FLAT)
     if recipe.spread.startswith("plain"):
         return _plain_spread(design, a, size, w, folds, strength)
-    parts = {k: Sums.of(a[folds == k], np.log(size[folds == k]), w[folds == k])
-             for k in np.unique(folds)}  # fmt: skip
+    own = np.zeros(len(size), int) if folds is None else folds
+    parts = {k: Sums.of(a[own == k], np.log(size[own == k]), w[own == k]) for k in np.unique(own)}
     total = sum(list(parts.values())[1:], start=next(iter(parts.values())))
     start, strength = solve(total, penalty, strength)
     found = _newton(a, size, w, total.gram, start, penalty, strength)
-    log_scale = np.empty(len(size))
+    log_scale = a @ found
+    if folds is None:
+        parts = {}
     for k, part in parts.items():
         keep = folds != k
         own = _newton(
@@ -201,7 +208,7 @@ def _plain_spread(
     a: Array,
     size: Array,
     w: Array,
-    folds: Array,
+    folds: Array | None,
     strength: float | None,
     least: float | None = None,
 ) -> tuple[Linear, Array]:
@@ -229,7 +236,7 @@ def _newton(
         ratio = np.minimum(size * np.exp(-a @ beta), 5.0)
         step = inverse @ (a.T @ (w * (ratio - 1.0)) / total - ridge * beta)
         beta = beta + step
-        if np.abs(step).max() < 1e-5:
+        if np.abs(step).max() < STILL:
             break
     return beta
 

@@ -59,9 +59,14 @@ SCALE_MARGIN = 0.5
 #: How far a location on a logarithmic scale may leave the data, in ranges of its values there.
 REACH = 0.5
 #: Most drawn values may spread this many times as far as the observed ones, all this many times.
-EXPLODES, EXPLODES_FAR, MOST = 1.3, 2.0, (0.01, 0.99)
+EXPLODES, EXPLODES_FAR = 1.3, 2.0
+#: Shares of rows left out at both ends: a rare level alone may tell one of these quantiles.
+OUTER = np.array([0.02, 0.01, 0.005])
 #: Further than this times the most they may, nothing speaks for a mechanism any more.
 TOO_WIDE = 1.5
+#: A highest count that so many rows have, and more than the next ones together, which are less than
+#: this part of the way to the median away, is where counts end.
+CUT_ROWS, CUT_OFF = 5, 0.1
 #: Half the cell, in standard deviations of the column, over which a density is averaged to score.
 CELL = 0.01
 
@@ -81,6 +86,7 @@ class Numeric:
     exact: bool = False
     flow: Flow | None = None
     reach: tuple[float, float] = (-np.inf, np.inf)  # of the location, on a logarithmic scale
+    most: float = np.inf  # of a count
 
     # ------------------------------------------------------------------ values and noise
 
@@ -108,7 +114,7 @@ class Numeric:
         else:
             mean = mean + u
         y = self.scale.back(mean)
-        return np.maximum(np.rint(y), 0.0) if self.recipe.count else y
+        return np.clip(np.rint(y), 0.0, self.most) if self.recipe.count else y
 
     @property
     def adds(self) -> bool:
@@ -163,7 +169,7 @@ class Numeric:
 
     def _cell(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         low, high = cells(self.scale, y, self._mean(x), self._log_scale(x))
-        return np.where(y <= 0, -np.inf, low), high  # no count is below zero
+        return open_ends(y, low, high, self.most)
 
     # ------------------------------------------------------------------ again, under other weights
 
@@ -180,9 +186,12 @@ class Numeric:
         flow = self.flow.refit(x, fitted.simpler(x, y), w, int(rng.integers(2**31)))
         return replace(fitted, flow=flow)
 
-    def scaled(self, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """Values (n,) on the scale of the location; a count anywhere within its cell."""
-        return self.scale.forward(_dithered(y, rng) if self.recipe.count else y)
+    def scaled(self, x: np.ndarray, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Values (n,) on the scale of the location; a count where noise puts it in its cell."""
+        if not self.recipe.count:
+            return self.scale.forward(y)
+        u = normal_between(*self.curve.ends(*self._cell(x, y)), rng)
+        return self._mean(x) + np.exp(self._log_scale(x)) * self.curve.residual(u)
 
     def own_weights(self, x: np.ndarray, t: np.ndarray, w: np.ndarray) -> np.ndarray:
         """What rows (n,) count by their noise, and if robust by how far they are."""
@@ -196,10 +205,15 @@ class Numeric:
         even = 0.0 * rows if self.exact else ndtri((rows + 0.5) / len(rows))
         drawn = [self.value(x[rows], rng.permutation(even)) for _ in range(3)]
         # Of heavy tails a few hundred rows say little: what they spread decides only if it is far.
-        wide = np.median([np.ptp(np.quantile(v, MOST)) for v in drawn])
-        far = np.median([v.std() for v in drawn])
-        limit = EXPLODES * max(float(np.ptp(np.quantile(y, MOST))), float(y.std()))
-        found = max(float(wide) / limit, float(far) / (EXPLODES_FAR * float(y.std())))
+        wide, own = (np.median([_ranges(v) for v in of], axis=0) for of in (drawn, [y[rows]]))
+        wide = np.median(wide / np.maximum(own, y.std()))
+        far = np.median([v.std() for v in drawn]) / float(y.std())
+        if self.scale.kind in (1, 3):
+            # The largest of heavy tails are most of a standard deviation: it says that draws are
+            # wide, and how far they are out is said by their logarithms.
+            own = np.median([self.scale.forward(v).std() for v in drawn])
+            far = np.clip(far, own, max(own, 1.01 * EXPLODES_FAR))
+        found = max(float(wide) / EXPLODES, float(far) / EXPLODES_FAR)
         return found if np.isfinite(found) else np.inf
 
     # ------------------------------------------------------------------ as arrays
@@ -218,6 +232,8 @@ class Numeric:
         own = self.location
         place = own.arrays() if isinstance(own, Blend) else linear_arrays(own)
         state |= {f"location.{k}": v for k, v in place.items()}
+        if np.isfinite(self.most):
+            state["most"] = np.array([self.most])
         if self.spread is not None:
             state |= {f"spread.{k}": v for k, v in linear_arrays(self.spread).items()}
         if self.trees is not None:
@@ -252,6 +268,7 @@ class Numeric:
             linear_of(parts["spread"]) if parts["spread"] else None,
             state["limits"][:2], NoiseCurve(*state["curve"]), float(state["limits"][2]),
             bool(exact), flow, tuple(state["limits"][3:5].tolist()) or (-np.inf, np.inf),
+            float(state["most"][0]) if "most" in state else np.inf,
         )  # fmt: skip
 
 
@@ -261,6 +278,32 @@ def cells(
     """Residuals at the ends of a cell around each value."""
     low, high = ((scale.forward(y + end) - mean) * np.exp(-log_scale) for end in (-half, half))
     return low, high
+
+
+def _ranges(y: np.ndarray) -> np.ndarray:
+    """How far values spread without the outermost ones."""
+    return np.quantile(y, 1.0 - OUTER) - np.quantile(y, OUTER)
+
+
+def open_ends(
+    y: np.ndarray, low: np.ndarray, high: np.ndarray, most: float
+) -> tuple[np.ndarray, np.ndarray]:
+    """Ends of the cells of counts: none is below zero, or above the most that one can be."""
+    return np.where(y <= 0, -np.inf, low), np.where(y >= most, np.inf, high)
+
+
+def most_of(y: np.ndarray) -> float:
+    """The highest count, if it repeats as if larger ones had been cut off there; else infinite.
+
+    >>> most_of(np.array([3, 1, 4, 9, 9, 2, 9, 9, 5, 9]))
+    9.0
+    >>> most_of(np.array([3, 1, 4, 1, 5, 9, 2, 6]))
+    inf
+    """
+    top = float(y.max())
+    below = y >= top - max(CUT_OFF * (top - float(np.median(y))), 1.0)
+    times = int((y == top).sum())
+    return top if times >= CUT_ROWS and 2 * times > below.sum() else np.inf
 
 
 # ---------------------------------------------------------------------- fitting
@@ -276,6 +319,7 @@ def fit_numeric(
     rng: np.random.Generator,
     *,
     like: Numeric | None = None,
+    near: Numeric | None = None,
     blend: tuple[Blend, np.ndarray] | None = None,
 ) -> tuple[Numeric, np.ndarray, np.ndarray, np.ndarray]:
     """Fit a mechanism, with residuals of rows that its parts had not seen.
@@ -288,6 +332,8 @@ def fit_numeric(
         For every input the parent it belongs to.
     like : Numeric, optional
         A fitted mechanism whose designs, strengths and tree structures are used again.
+    near : Numeric, optional
+        A fitted mechanism on the same scale, which says where in its cell a count lies at first.
     blend : Blend and ndarray (n,), optional
         The location, and each row's by rows of the other folds; then it is not fitted.
 
@@ -298,7 +344,37 @@ def fit_numeric(
     have none
     """
     scale = Scale.of(y, *recipe.scale) if like is None else like.scale
-    t = scale.forward(_dithered(y, rng) if recipe.count else y)
+    rows = (x, w, folds, groups)
+    if not recipe.count:
+        return _fit(recipe, scale, y, scale.forward(y), *rows, like=like, blend=blend)
+    # Even noise within cells blurs: what was fitted says better where in its cell a count lies.
+    told = like or near
+    even = scale.forward(y + rng.uniform(-0.5, 0.5, len(y)))
+    t = even if told is None else told.scaled(x, y, rng)
+    for _ in range(0 if recipe.trees else 1 if told else 2):
+        told = _fit(recipe, scale, y, t, *rows, like=like, blend=blend, draft=True)[0]
+        t = told.scaled(x, y, rng)
+    return _fit(recipe, scale, y, t, *rows, like=like, blend=blend)
+
+
+def _fit(
+    recipe: Recipe,
+    scale: Scale,
+    y: np.ndarray,
+    t: np.ndarray,
+    x: np.ndarray,
+    w: np.ndarray,
+    folds: np.ndarray,
+    groups: Any,
+    *,
+    like: Numeric | None,
+    blend: tuple[Blend, np.ndarray] | None,
+    draft: bool = False,
+) -> tuple[Numeric, np.ndarray, np.ndarray, np.ndarray]:
+    """`fit_numeric` of values ``t`` (n,) on the scale.
+
+    A ``draft`` has no scores, and its residuals are those of rows that it has seen.
+    """
     strength = None
     fold_designs: dict[int, Design] = {}  # steps that a row has helped to find flatter it
     if like is not None and isinstance(like.location, Blend):
@@ -316,7 +392,7 @@ def fit_numeric(
             design = Design.build(x, groups, **kind)
         if recipe.steps:
             bare, design = design, with_steps(design, x, t, w)
-            for k in np.unique(folds) if len(design.cuts) else ():
+            for k in np.unique(folds) if len(design.cuts) and not draft else ():
                 other = folds != k
                 own = with_steps(bare, x[other], t[other], w[other])
                 fold_designs[k] = snapped(own, design, x)
@@ -328,7 +404,8 @@ def fit_numeric(
         """The location of rows that count ``by``, and each row's by rows of the other folds."""
         if blend is not None:
             return blend
-        found, mean = fit_location(recipe, scale, design, a, t, by, folds, strength)
+        held_out = None if draft else folds
+        found, mean = fit_location(recipe, scale, design, a, t, by, held_out, strength)
         if fold_designs:
             mean = stepwise(fold_designs, x, t, by, folds, found.strength)
         return found, mean
@@ -350,7 +427,10 @@ def fit_numeric(
     limits = np.zeros(2)
     for _ in range(2 if recipe.spread or recipe.robust else 0):
         if recipe.spread:
-            spread, log_scale = fit_spread(recipe, x, residual, w * seen, folds, groups, old_spread)
+            held_out = None if draft else folds
+            spread, log_scale = fit_spread(
+                recipe, x, residual, w * seen, held_out, groups, old_spread
+            )
             if like is not None:
                 log_scale = np.clip(log_scale, *like.limits)
             limits = np.array([log_scale.min() - SCALE_MARGIN, log_scale.max() + SCALE_MARGIN])
@@ -369,22 +449,28 @@ def fit_numeric(
         reach = (float(mean.min()) - further, float(mean.max()) + further)
         if recipe.proportional:  # a line that meets the wall would take all noise to zero there
             reach = (float(mean.min()) - np.log(2.0) / scale.unit, reach[1])
-    own = (location, trees, spread, limits, curve, width, exact, None, reach)
+    most = np.inf
+    if recipe.count:
+        most = most_of(y) if like is None else like.most
+    own = (location, trees, spread, limits, curve, width, exact, None, reach, most)
     fitted = Numeric(recipe, scale, *own)
-    if like is not None:
+    if like is not None or draft:
         return fitted, none, none, none
     # A density averaged over a cell: how fine a candidate is beyond that must not decide.
     half = 0.5 if recipe.count else CELL * float(y.std())
     miss = np.full(len(every), np.nan)
     middle = scale.back(mean + np.exp(log_scale) * curve.residual(np.zeros(1)))
-    miss[every] = np.where(seen, np.abs(y - middle), np.nan)
+    # Far out in a heavy tail all are off by much, and must not speak for the others.
+    far = float(np.ptp(np.quantile(y, [0.1, 0.9]))) or float(y.std())
+    miss[every] = np.where(seen, np.minimum(np.abs(y - middle), far), np.nan)
     told = np.full(len(every), np.nan)
     told[every] = mean
     if exact:
         return fitted, np.full(len(every), -np.log(2 * half or 1.0)), miss, told
     found = np.empty(len(y))
     low, high = cells(scale, y, mean, log_scale, half)
-    low = np.where(y <= 0, -np.inf, low) if recipe.count else low
+    if recipe.count:
+        low, high = open_ends(y, low, high, most)
     for k in np.unique(folds):
         out, kept = folds == k, (folds != k) & seen
         found[out] = NoiseCurve.fit(e[kept], w[kept], width).cell(low[out], high[out])
@@ -398,7 +484,3 @@ def _own_weights(
 ) -> np.ndarray:
     own = np.exp(-2 * (log_scale - np.average(log_scale, weights=w)))
     return own * near(residual * np.exp(-log_scale)) if recipe.robust else own
-
-
-def _dithered(y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    return y + rng.uniform(-0.5, 0.5, len(y))

@@ -12,7 +12,7 @@ from scipy.special import expit
 
 from vaca.engines.mechanisms.designs import Array
 
-__all__ = ["log_ordered", "logistic", "ordered"]
+__all__ = ["log_ordered", "logistic", "ordered", "ordered_spread"]
 
 #: Probabilities are at least this, for levels that thresholds leave no room.
 LEAST = 1e-9
@@ -20,6 +20,10 @@ LEAST = 1e-9
 LOOSE = 1e-4
 #: The threshold below, or above, levels that never occurred.
 NEVER = 50.0
+#: Prior sd of what a standardised input, and of what a level, adds to the logarithm of a spread.
+EVEN, EVEN_LEVEL = 1.0, 0.5
+#: No spread is further from one than this, as a logarithm.
+SPREADS = 4.0
 
 
 def logistic(
@@ -84,9 +88,10 @@ def _multinomial(
     return (found.x.reshape(levels, -1) @ inverse).T
 
 
-def log_ordered(f: Array, cuts: Array) -> Array:
-    """Log-probabilities (n, levels) of one score (n,) that is cut at thresholds."""
-    below = expit(cuts - f[:, None])
+def log_ordered(f: Array, cuts: Array, unit: Array | None = None) -> Array:
+    """Log-probabilities (n, levels) of one score (n,) that is cut at thresholds, in ``unit``."""
+    ends = cuts - f[:, None]
+    below = expit(ends if unit is None else ends / unit[:, None])
     ends = np.zeros((len(f), 1))
     return np.log(np.maximum(np.diff(np.hstack([ends, below, ends + 1.0]), axis=1), LEAST))
 
@@ -160,6 +165,69 @@ def ordered(
     beta[1:, 0] = found[m:]
     upto = np.searchsorted(seen, np.arange(levels - 1), side="right")
     return beta, np.concatenate([[-NEVER], found[:m], [NEVER]])[upto]
+
+
+def ordered_spread(
+    a: Array,
+    b: Array,
+    y: Array,
+    w: Array,
+    levels: int,
+    penalty: Array,
+    start: tuple[Array, Array, Array] | None,
+) -> tuple[Array, Array, Array]:
+    r"""`ordered` with a spread that follows the inputs: also the coefficients (inputs,) of its log.
+
+    .. math:: p(y \le l) = \sigma\big((c_l - a \beta) e^{-b \gamma}\big)
+
+    Thresholds are one and the logarithms of the distances to the others, so they keep their order.
+    """
+    seen = np.flatnonzero(np.bincount(y, w, levels) > 0)
+    if start is None:
+        beta, cuts = ordered(a, y, w, levels, penalty, None)
+        start = beta, cuts, np.zeros(b.shape[1])
+    if len(seen) < 2:
+        return start
+    code = np.zeros(levels, int)
+    code[seen] = np.arange(len(seen))
+    y, m, share = code[y], len(seen) - 1, w / w.sum()
+    terms, own = a[:, 1:], start[1][seen[:-1]]
+    last = m + terms.shape[1]
+    low, high = b.min(0), b.max(0)
+    jumps = ((b == low) | (b == high)).all(0) & (low < high)
+    even = np.where(jumps, (high - low) / EVEN_LEVEL, 1.0 / EVEN) ** 2
+    price = np.concatenate([np.zeros(m), penalty[1:], even]) / w.sum()
+    price[0] = LOOSE / w.sum()
+    gaps = np.log(np.maximum(np.diff(own), 1e-6))
+    first = np.concatenate([own[:1], gaps, start[0][1:, 0], start[2]])
+
+    def loss(at: Array) -> tuple[float, Array]:
+        gaps = np.exp(np.minimum(at[1:m], 20.0))
+        edges = np.concatenate([[-np.inf], at[0] + np.append(0.0, np.cumsum(gaps)), [np.inf]])
+        f, unit = terms @ at[m:last], np.exp(-np.clip(b @ at[last:], -SPREADS, SPREADS))
+        ends = (edges[np.stack([y, y + 1])] - f) * unit
+        below = expit(ends)
+        p = np.maximum(below[1] - below[0], LEAST)
+        pull = share * below * (1.0 - below) / p
+        pull[0] *= -1.0  # the upper end raises the probability, the lower one lowers it
+        value = -float(share @ np.log(p)) + 0.5 * float(price @ at**2)
+        slope = price * at
+        by_end = pull * unit
+        cut = np.bincount(y, by_end[1], m + 1)[:-1] + np.bincount(y, by_end[0], m + 1)[1:]
+        slope[0] -= cut.sum()
+        slope[1:m] -= np.cumsum(cut[:0:-1])[::-1] * gaps
+        slope[m:last] += by_end.sum(0) @ terms
+        slope[last:] += (pull * np.clip(ends, -1e3, 1e3)).sum(0) @ b
+        return value, slope
+
+    found = minimize(
+        loss, first, jac=True, method="L-BFGS-B", options={"maxiter": 100, "ftol": 1e-7}
+    ).x
+    beta = np.zeros((a.shape[1], 1))
+    beta[1:, 0] = found[m:last]
+    cuts = found[0] + np.append(0.0, np.cumsum(np.exp(found[1:m])))
+    upto = np.searchsorted(seen, np.arange(levels - 1), side="right")
+    return beta, np.concatenate([[-NEVER], cuts, [NEVER]])[upto], found[last:]
 
 
 def _newton(

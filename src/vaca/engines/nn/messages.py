@@ -61,7 +61,8 @@ class Trunk(nn.Module):
 
     ``pace``, shaped like ``start``, says how much of what is heard reaches each output; None: all.
     ``direct`` of shape (edges, n_in, outputs), zeros and ones, says which features of a source also
-    add to which of the first outputs of its target, each with one weight; None: none do.
+    add to which of the first outputs of its target, each with one weight; None: none do. ``breaks``
+    add to these too, where there are some.
     """
 
     source: Tensor
@@ -111,6 +112,7 @@ class Trunk(nn.Module):
             linear[-1].weight.mul_(0.1)
             cast("Tensor", linear[-1].bias).copy_(start)
             self.straight.weight.zero_()
+        self.breaks: Breaks | None = None
         self._parts: dict[tuple[int, ...], Gathered] = {}
         many = targets and len(edges) >= MANY * targets
         self._many = _filled_up(source, target, targets) if many else None
@@ -132,7 +134,8 @@ class Trunk(nn.Module):
             # What a target is by itself, the bias of the last layer, is learned at full pace.
             alone = cast("DisjointLinear", self.update.layers[-1]).bias
             out = torch.lerp(cast("Tensor", alone), out, self.pace)
-        return _plus(out, direct)
+        out = _plus(out, direct)
+        return out if self.breaks is None else _plus(out, self.breaks(h[..., 0]))
 
     def _messages(self) -> tuple[Tensor, Tensor]:
         """Start and weights of the sums: what goes to the update network, then what is direct."""
@@ -156,8 +159,11 @@ class Trunk(nn.Module):
         out = m
         for weight, bias in part.update:
             out = torch.baddbmm(bias, F.silu(out), weight)
+        out = _plus(torch.baddbmm(out, m, part.straight), direct)
+        if messages and part.breaks is not None:
+            out = _plus(out, part.breaks(h[..., 0].T))
         # Where nothing arrives all rows are alike, and one was computed.
-        return _plus(torch.baddbmm(out, m, part.straight), direct).expand(-1, len(h), -1)
+        return out.expand(-1, len(h), -1)
 
     def _part(self, which: tuple[int, ...]) -> Gathered:
         """The weights of some targets; kept while the network does not learn."""
@@ -185,6 +191,7 @@ class Trunk(nn.Module):
             start[at],
             update,
             straight,
+            None if self.breaks is None else self.breaks.some(which),
         )
         if not self.training and not torch.is_grad_enabled():
             self._parts[which] = part
@@ -194,6 +201,70 @@ class Trunk(nn.Module):
         """Weights may change from here on, or have changed."""
         self._parts = {}
         return super().train(mode)
+
+
+class Breaks(nn.Module):
+    """Steps and bends: what values beyond some place directly add to numbers of a target.
+
+    Parameters
+    ----------
+    source, target : LongTensor (terms,)
+        The column whose value it is, and the column that it acts on.
+    place : Tensor (terms,)
+        In units of the standardised value.
+    bend : Tensor (terms,)
+        1: it grows with the distance beyond that place; 0: it is the same everywhere beyond.
+    allowed : Tensor (terms, numbers)
+        Ones at those of the first numbers of its target that it may act on; elsewhere zeros.
+    size : Tensor (terms, numbers)
+        What it adds to them.
+    targets : int
+    """
+
+    source: Tensor
+    target: Tensor
+    place: Tensor
+    bend: Tensor
+    allowed: Tensor
+
+    def __init__(
+        self,
+        source: Tensor,
+        target: Tensor,
+        place: Tensor,
+        bend: Tensor,
+        allowed: Tensor,
+        size: Tensor,
+        targets: int,
+    ) -> None:
+        super().__init__()
+        self.targets = targets
+        parts = {"source": source, "target": target, "place": place, "bend": bend}
+        parts["allowed"] = allowed
+        for name, values in parts.items():
+            self.register_buffer(name, values)
+        self.size = nn.Parameter(size)
+
+    def beyond(self, values: Tensor) -> Tensor:
+        """Each term (terms, rows) at standardised values (columns, rows)."""
+        far = values[self.source] - self.place.unsqueeze(1)
+        return torch.where(self.bend.unsqueeze(1) > 0, far.clamp(min=0.0), (far > 0).to(far))
+
+    def forward(self, values: Tensor) -> Tensor:
+        """What is added (targets, rows, numbers)."""
+        each = self.beyond(values).unsqueeze(2) * (self.size * self.allowed).unsqueeze(1)
+        out = each.new_zeros(self.targets, *each.shape[1:])
+        return out.index_add(0, self.target, each)
+
+    def some(self, which: Sequence[int]) -> Breaks | None:
+        """The terms of the targets ``which``, which are numbered anew."""
+        new = {column: number for number, column in enumerate(which)}
+        kept = [k for k, column in enumerate(self.target.tolist()) if column in new]
+        if not kept:
+            return None
+        target = torch.tensor([new[c] for c in self.target[kept].tolist()]).to(self.target)
+        parts = (self.source[kept], target, self.place[kept], self.bend[kept])
+        return Breaks(*parts, self.allowed[kept], self.size[kept].detach(), len(which))
 
 
 def _plus(out: Tensor, first: Tensor) -> Tensor:
@@ -217,3 +288,4 @@ class Gathered:
     bias: Tensor
     update: list[tuple[Tensor, Tensor]]
     straight: Tensor
+    breaks: Breaks | None

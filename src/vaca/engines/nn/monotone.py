@@ -42,7 +42,7 @@ _LOW = math.log1p(math.exp(_FLAT))
 _ROOT = 0.4
 #: The form "scaled": how fast the root of a scale and the steepness of a step follow their
 #: parameters, how much of the output of a network reaches shapes, and the tails at the start.
-_SCALE, _JUMP, _PACE, _TAIL = 3.0, 3.0, 0.05, 0.02
+SCALE, _JUMP, _PACE, _TAIL = 3.0, 3.0, 0.05, 0.02
 #: Parameters of the form "scaled" up to the end of its roots: the offset and two for each scale.
 ROOTS = 5
 
@@ -65,7 +65,7 @@ def identity_parameters(steps: int, *, form: Form = "softplus") -> Tensor:
     """
     start = torch.zeros(parameter_count(steps, form=form))
     if form == "scaled":
-        start[[1, 2]] = 1.0 / _SCALE
+        start[[1, 2]] = 1.0 / SCALE
         start[7], start[8:10], start[10 : 10 + steps] = 1.0, math.sqrt(_TAIL), math.sqrt(_LOW)
     elif form == "squares":
         start[1], start[2 : 2 + steps] = 1.0 / _ROOT, math.sqrt(_LOW) / _ROOT
@@ -117,7 +117,7 @@ class Increasing:
             steps = (size - 10) // 3
             sizes = [1, 4, 2, 3, steps, steps, steps]
             offset, roots, anchors, smooth, raw, width, self.place = parameters.split(sizes, -1)
-            one, other = (_SCALE * roots).square().chunk(2, -1)
+            one, other = (SCALE * roots).square().chunk(2, -1)
             scales = (one + other).clamp(max=most)
             self.offset = offset.squeeze(-1) + (anchors * scales).sum(-1)
             self.tilt, self.up, self.down = (smooth.square() * scales[..., :1]).unbind(-1)

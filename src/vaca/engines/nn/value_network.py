@@ -12,11 +12,11 @@ For a continuous column i with parents pa(i):
         \mu_i = N_i\big(e_i(x_i - b_i; m'_i)\big), \quad s_i^{-2} = 1 + (g_i'(\mu_i) / \sigma_i)^2
 
 with :math:`g_i` and :math:`e_i` increasing in their first argument, :math:`\ell_{ij}` a straight
-line or a number for each level that acts on few of the parameters, :math:`b_i` the offset of
-:math:`g_i`, :math:`N_i` a step of Newton's method on :math:`\log p(x_i, z_i \mid m_i)`, and
-:math:`\sigma_i` capped so that the latent, not the output noise, explains the column. Discrete
-columns have a threshold or Gumbel map of their own noise (see `vaca.engines.nn.likelihoods`), whose
-posterior is known exactly.
+line, a number for each level, or steps and bends, that act on few of the parameters and start where
+the rows say (see `vaca.engines.nn.starts`), :math:`b_i` the offset of :math:`g_i`, :math:`N_i` a
+step of Newton's method on :math:`\log p(x_i, z_i \mid m_i)`, and :math:`\sigma_i` capped so that
+the latent, not the output noise, explains the column. Discrete columns have a threshold or Gumbel
+map of their own noise (see `vaca.engines.nn.likelihoods`), whose posterior is known exactly.
 
 Running the decoder for one round of messages moves the influence of a column one edge further, so
 a graph whose longest path has :math:`\gamma` edges needs :math:`\gamma` rounds: :math:`\gamma - 1`
@@ -27,15 +27,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import cast
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from vaca.engines.nn.disjoint import DisjointLinear
 from vaca.engines.nn.likelihoods import Discrete, DiscreteLikelihood
-from vaca.engines.nn.messages import Embedding, Trunk
+from vaca.engines.nn.messages import Breaks, Embedding, Trunk
 from vaca.engines.nn.monotone import (
     ROOTS,
+    SCALE,
     Form,
     Increasing,
     identity_parameters,
@@ -44,6 +47,7 @@ from vaca.engines.nn.monotone import (
 )
 from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import Terms, gaussian_log_ratio
+from vaca.engines.nn.starts import Spread, Start, start_of
 from vaca.graph.paths import depth_layers
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -59,6 +63,13 @@ _WIDEST = 30.0
 _ENOUGH = 2 * 10**7
 #: Categories of more levels have odds that parents do not act on directly.
 _MOST = 16
+#: How much of what the network says reaches odds that parents act on directly. What it learns of
+#: pairs of levels says anything about pairs that no row holds.
+_ODDS = 0.1
+#: Rows that are asked where the decoder starts.
+_TOLD = 10_000
+#: The smallest probability, and distance of thresholds, of levels at the start.
+_RARE = 1e-3
 
 
 class ValueNetwork(Network):
@@ -94,6 +105,8 @@ class ValueNetwork(Network):
         is not in proportion to the spread of the maps; with "squares" that of revision 2.
     direct : bool
         Whether values and levels of parents also act directly; False is the network of revision 3.
+    breaks : int, optional
+        Steps and bends that act directly, which `begin` finds; None is the network of revision 4.
     """
 
     # The cap on the output noise shrinks, so gradients grow during training.
@@ -116,11 +129,16 @@ class ValueNetwork(Network):
         refinements: int = 1,
         form: Form = "scaled",
         direct: bool = True,
+        breaks: int | None = 0,
         generator: torch.Generator | None = None,
     ) -> None:
         super().__init__()
         self.parents = [tuple(p) for p in parents]
+        self.columns = tuple(columns)
         count = len(parents)
+        self.latest = direct and breaks is not None
+        self.reached = [_reached(c) if self.latest else 0 for c in columns[:count]]
+        self._owners: dict[str, Tensor] = {}
         self.layers = depth_layers([[j for j in own if j < count] for own in parents])
         self.rounds = len(self.layers) - 1 if rounds is None else rounds
         self.noise, self.refinements = noise, refinements
@@ -138,9 +156,14 @@ class ValueNetwork(Network):
         if shares is not None:
             everywhere = torch.ones_like(start)
             everywhere[self.continuous, 0, : self.map_size] = shares
+            if self.latest:
+                slow = [i for i, c in enumerate(columns[:count]) if c.levels and self.reached[i]]
+                everywhere[slow] = _ODDS
             shares = everywhere
         lines = self._lines(edges, columns, embedding) if direct else None
         self.decoder = Trunk(edges, count, embedding, width, depth, start, generator, shares, lines)
+        if direct and breaks:
+            self.add_breaks(breaks)
         place = {column: k for k, column in enumerate(self.continuous)}
         # The encoder inverts the decoder: where that is flat it is steep, never flat itself.
         start = identity_parameters(steps).expand(len(place), 1, -1)
@@ -179,38 +202,181 @@ class ValueNetwork(Network):
                 allowed[number, 0, : reached[target]] = 1.0
         return allowed
 
-    # ------------------------------------------------------------------ the parts
+    # ------------------------------------------------------------------ where it starts
 
     @torch.no_grad()
     def begin(self, x: Tensor, weights: Tensor | None) -> None:
-        """Find the lines of the offsets by least squares.
+        """Find from the rows what acts directly, and where that starts.
 
         Steps of gradients take long to tell causes apart that nearly go together, and the update
         network meanwhile learns by heart the few rows that do.
         """
-        allowed = self.decoder.allowed
-        if allowed is None:
+        if self.decoder.allowed is None:
             return
+        if self.latest:
+            every = math.ceil(x.shape[1] / _TOLD)
+            told = x[:, ::every]
+            share = told.new_ones(told.shape[1]) if weights is None else weights[::every]
+            found = {
+                column: self._start(column, told, share)
+                for column, reached in enumerate(self.reached)
+                if reached and self.parents[column]
+            }
+            starts = {column: start for column, start in found.items() if start is not None}
+            self._find_breaks(starts)
+            for column, start in starts.items():
+                if start.scores is not None:
+                    self._start_odds(column, start.scores, told, share)
+                if start.spread is not None:
+                    self._start_scales(column, start.spread)
         for column in self.continuous:
-            edges = (self.decoder.target == column).nonzero().flatten().tolist()
-            if not edges:
-                continue
-            sources = self.decoder.source[edges].tolist()
-            used = allowed[edges, :, 0] > 0
-            every = math.ceil(x.shape[1] * used.numel() / _ENOUGH)
-            h = self.embed(x[sources, ::every], sources).transpose(1, 2)
-            features, wanted = h[used].double(), x[column, ::every].double()
-            share = torch.ones_like(wanted) if weights is None else weights[::every].double()
-            share = share / share.sum()
-            features = features - (features @ share).unsqueeze(-1)
-            wanted = wanted - wanted @ share
-            # As much ridge as there are features: next to nothing, but where rows are few.
-            ridge = len(features) / len(wanted) * torch.eye(len(features)).to(features)
-            normal = (features * share) @ features.T + ridge
-            found = torch.linalg.solve(normal, (features * share) @ wanted)
-            start = torch.zeros_like(used, dtype=torch.double)
-            start[used] = found
-            self.decoder.direct[edges, :, 0] = start.to(x.dtype)
+            if self.parents[column]:
+                features = self.embed.weight.shape[-1] + 1
+                every = math.ceil(x[0].numel() * features * len(self.parents[column]) / _ENOUGH)
+                own = None if weights is None else weights[::every]
+                self._least_squares(column, x[:, ::every], x[[column], ::every].T, own)
+
+    def _start(self, column: int, x: Tensor, weights: Tensor) -> Start | None:
+        """What the rows say of a column by itself."""
+        parts: list[Tensor] = []
+        groups: list[int] = []
+        values: list[int] = []
+        for parent in self.parents[column]:
+            levels = self.columns[parent].levels
+            if levels:
+                part = x[parent] == torch.arange(1, levels).to(x).unsqueeze(1)
+            else:
+                part = self.embed(x[[parent]], [parent])[..., 0]
+                values.append(len(groups))
+            parts.append(part.double())
+            groups += [parent] * len(part)
+        inputs = torch.cat(parts).T.cpu().numpy()
+        y, w = x[column].double().cpu().numpy(), weights.double().cpu().numpy()
+        return start_of(inputs, groups, values, y, w, self.columns[column].levels)
+
+    def _find_breaks(self, starts: Mapping[int, Start]) -> None:
+        """Steps where the rows say so; of levels also bends, at the knots of curves."""
+        found: list[tuple[int, int, float, int]] = []
+        for column, start in starts.items():
+            sizes = [(p, self.columns[p].levels) for p in self.parents[column]]
+            owner = [p for p, levels in sizes for _ in range(levels - 1 if levels else 1)]
+            design = start.design
+            found += [(owner[int(i)], column, at, 0) for i, at in design.cuts]
+            if self.columns[column].levels:
+                for i, row in zip(design.bent, design.knots, strict=True):
+                    knots = row[np.isfinite(row)] * design.scale[i] + design.mean[i]
+                    found += [(owner[int(i)], column, at, 1) for at in knots]
+        if not found:
+            return
+        self.add_breaks(len(found))
+        breaks = cast("Breaks", self.decoder.breaks)
+        source, target, place, bend = zip(*found, strict=True)
+        breaks.source.copy_(torch.tensor(source))
+        breaks.target.copy_(torch.tensor(target))
+        breaks.place.copy_(torch.tensor(place))
+        breaks.bend.copy_(torch.tensor(bend))
+        for number, column in enumerate(target):
+            some = self.reached[column] if self.columns[column].levels else 1
+            breaks.allowed[number, :some] = 1.0
+
+    def add_breaks(self, count: int) -> None:
+        """Make room for steps and bends that act directly on the first numbers of columns."""
+        whole = self.decoder.source.new_zeros(count)
+        broken = self.decoder.direct.new_zeros(count, self.decoder.direct.shape[-1])
+        place = broken[:, 0].clone()
+        parts = (whole, whole.clone(), place, place.clone(), broken, broken.clone())
+        self.decoder.breaks = Breaks(*parts, len(self.parents))
+        setattr(self.decoder.breaks.size, "no_decay", True)  # noqa: B010
+
+    def _start_odds(self, column: int, scores: np.ndarray, x: Tensor, weights: Tensor) -> None:
+        """Let the direct terms say what is known of a column's levels."""
+        alone = cast("Tensor", self.decoder.update.layers[-1].bias)[column, 0]
+        log_p = torch.from_numpy(scores).to(x)
+        if self.columns[column].kind == "categorical":
+            wanted = log_p - log_p.mean(1, keepdim=True)
+            alone[: wanted.shape[1]] = self._least_squares(column, x, wanted, weights)
+            return
+        above = log_p.exp().flip(1).cumsum(1).flip(1)[:, 1:].clamp(_RARE, 1.0 - _RARE).logit()
+        alone[0] = self._least_squares(column, x, above[:, :1], weights)[0]
+        gaps = (above[:, :-1] - above[:, 1:]).mean(0).clamp(min=_RARE)
+        alone[1 : 1 + len(gaps)] = gaps + torch.log(-torch.expm1(-gaps))
+
+    def _least_squares(
+        self, column: int, x: Tensor, wanted: Tensor, weights: Tensor | None
+    ) -> Tensor:
+        """Let the direct terms say what is wanted (rows, numbers); what they leave on average."""
+        decoder, count = self.decoder, wanted.shape[1]
+        edges = (decoder.target == column).nonzero().flatten()
+        sources = decoder.source[edges].tolist()
+        used = cast("Tensor", decoder.allowed)[edges, :, 0] > 0
+        h = self.embed(x[sources], sources).transpose(1, 2)
+        features = [h[used].double()]
+        breaks = None if decoder.breaks is None else decoder.breaks.some([column])
+        if breaks is not None:
+            features.append(breaks.beyond(self.embed(x)[..., 0]).double())
+        a, b = torch.cat(features).T, wanted.double()
+        share = b.new_ones(len(b), 1) if weights is None else weights.double().unsqueeze(1)
+        share = share / share.sum()
+        centre, middle = (share * a).sum(0), (share * b).sum(0)
+        a, b = a - centre, b - middle
+        # As much ridge as there are features: next to nothing, but where rows are few.
+        ridge = a.shape[1] / len(a) * torch.eye(a.shape[1]).to(a)
+        found = torch.linalg.solve((share * a).T @ a + ridge, (share * a).T @ b)
+        size = int(used.sum())
+        start = found.new_zeros(*used.shape, count)
+        start[used] = found[:size]
+        decoder.direct[edges, :, :count] = start.to(x.dtype)
+        if decoder.breaks is not None:
+            decoder.breaks.size[decoder.breaks.target == column, :count] = found[size:].to(x.dtype)
+        return (middle - centre @ found).to(x.dtype)
+
+    def _start_scales(self, column: int, spread: Spread) -> None:
+        """Let both scales be as the spread, or that of the smooth part its floor."""
+        roots = torch.from_numpy(spread.roots / SCALE).to(self.decoder.bias)
+        alone = cast("Tensor", self.decoder.update.layers[-1].bias)[column, 0]
+        edges = [
+            edge
+            for edge in (self.decoder.target == column).nonzero().flatten().tolist()
+            if not self.columns[int(self.decoder.source[edge])].levels
+        ]
+        alone[1:ROOTS] = roots[:, 0].repeat_interleave(2)
+        self.decoder.direct[edges, 0, 1:ROOTS] = roots[:, 1:].T.repeat_interleave(2, 1)
+        if spread.floor:
+            alone[1:ROOTS:2] = torch.tensor([math.sqrt(spread.floor) / SCALE, 0.0])
+            self.decoder.direct[edges, 0, 1:ROOTS:2] = 0.0
+
+    def calm(self, most: float) -> None:
+        """Shorten the gradient of what is each column's own to a length of ``most``."""
+        parameters = {n: p for n, p in self.named_parameters() if p.grad is not None and p.numel()}
+        own = [self._owner(name, len(p)) for name, p in parameters.items()]
+        gradients = [cast("Tensor", p.grad).flatten(1) for p in parameters.values()]
+        total = self.decoder.bias.new_zeros(len(self.parents) + len(self.columns))
+        for at, gradient in zip(own, gradients, strict=True):
+            total.index_add_(0, at, gradient.square().sum(1))
+        share = most / total.sqrt().clamp(min=most)
+        for at, gradient in zip(own, gradients, strict=True):
+            gradient.mul_(share[at].unsqueeze(1))
+
+    def _owner(self, name: str, size: int) -> Tensor:
+        """The column that each part of a parameter belongs to; past the last, what columns send."""
+        if name not in self._owners:
+            part, count = name.split(".")[0], len(self.parents)
+            if part == "embed":
+                coded = self.embed.coded if name == "embed.table" else range(size)
+                found = torch.tensor([count + i for i in coded])
+            elif part == "encoder":
+                found = torch.tensor(self.continuous)
+                found = found[self.encoder.target.cpu()] if ".message." in name else found
+            elif name == "decoder.breaks.size":
+                found = cast("Breaks", self.decoder.breaks).target
+            elif part == "leaks" or ".message." in name or name == "decoder.direct":
+                found = self.decoder.target
+            else:
+                found = torch.arange(count)
+            self._owners[name] = found.to(self.decoder.bias.device)
+        return self._owners[name]
+
+    # ------------------------------------------------------------------ the parts
 
     @property
     def latent_shape(self) -> tuple[int, ...]:
