@@ -93,7 +93,7 @@ class Composite(ColumnwiseEngine):
     {'x1': 'as observed', 'x2': 'linear', 'x3': 'linear'}
     """
 
-    revision = 9
+    revision = 10
     columns_: pd.DataFrame = field(init=False)
     leaderboard_: pd.DataFrame = field(init=False)
 

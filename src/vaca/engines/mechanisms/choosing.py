@@ -52,6 +52,8 @@ __all__ = ["choose_hurdle", "choose_numeric"]
 
 #: The same for powers to beat lines: they take the place of curves, and few lines.
 POWERS_LEAD = 2.0
+#: The same for squares to be spreads: they have few terms, and are far off where they are wrong.
+SQUARES_LEAD = 2.0
 #: The same for draws that spread further than the data.
 WIDE_LEAD = 4.0
 #: Fewer rows than this train no network.
@@ -93,9 +95,13 @@ def choose_numeric(
         return line is not None and lead(trials[recipe], line, given.w) > POWERS_LEAD
 
     def allowed() -> list[Recipe]:
-        """All but powers, wide draws and steps that do not lead clearly."""
+        """All but powers, squares as spreads, wide draws and steps that do not lead clearly."""
         smooth = [r for r in trials if not r.steps and bent(r)]
         found = [r for r in smooth if not trials[r].wide] or smooth
+        plain = [r for r in found if "squares" not in r.spread] or found
+        top = trials[top_of(plain)]
+        far = [r for r in found if r not in plain]
+        found = plain + [r for r in far if lead(trials[r], top, given.w) > SQUARES_LEAD]
         top = trials[top_of(found)]
         found += [r for r in smooth if trials[r].wide and lead(trials[r], top, given.w) > WIDE_LEAD]
         top = trials[top_of(found)]
@@ -155,16 +161,28 @@ def choose_numeric(
         names = ["linear"] + (["curves"] if bend else [])
         names += ["surfaces"] if (1, 2) in designs else []
         names += [f"plain {name}" for name in names[1:]]
+        names += ["plain squares"] if (2, None) in designs else []
+        names += ["plain squares with products"] if (2, 0) in designs else []
         # Of few rows, a location that follows the far ones hides that spreads differ.
         for top in dict.fromkeys((best(), simplest()) if len(given.y) < FEW_ROWS else (best(),)):
             if not _told(given, trials[top].mechanism, ("size",), SPREAD_LEFT):
                 continue
-            for name in names:
-                attempt(replace(top, spread=name))
-            found = best()
-            if found.spread and lead(trials[found], trials[top], given.w) > 1.0:
+            place = top
+            for _ in range(2):
+                for name in names:
+                    attempt(replace(place, spread=name))
+                    if place.curves > 1:  # a power has to beat the line with the same spread
+                        attempt(replace(place, curves=0, spread=name))
+                found = best()
+                if not found.spread or lead(trials[found], trials[top], given.w) <= 1.0:
+                    break
                 for curves, depth in hopeful():
                     attempt(replace(found, curves=curves, depth=depth, trees=False))
+                # Another location, which a spread has brought out, may have another spread.
+                now = replace(best(), spread="")
+                if now == place:
+                    break
+                place = now
 
     if "spread" in families:
         seek_spreads()
@@ -176,6 +194,11 @@ def choose_numeric(
                     attempt(replace(base, curves=curves, depth=depth, spread=spread, robust=True))
             if "spread" in families and not best().spread:
                 seek_spreads()  # far rows hid it
+    top = best()
+    if top.spread and not top.count and _shape_left(given, trials[top].mechanism):
+        squares = [r for r in trials if "squares" in r.spread and not trials[r].wide]
+        for recipe in [top, *([top_of(squares)] if squares else [])]:
+            attempt(replace(recipe, added=True))
     found = list(trials.values())
     chosen = choose(found, given.w, [trials[r] for r in allowed()])
     mixed = _blended(given, chosen, found) if "blends" in families else None
@@ -399,5 +422,5 @@ def _heavy(mechanism: Numeric) -> bool:
     """Whether residuals have tails too heavy for least squares."""
     if mechanism.exact:
         return False
-    far = mechanism.curve.residual(np.array([-2.5, -0.6745, 0.6745, 2.5]))
+    far = mechanism.curve.typical.residual(np.array([-2.5, -0.6745, 0.6745, 2.5]))
     return bool(far[3] - far[0] > 1.6 * 3.706 * (far[2] - far[1]))

@@ -38,7 +38,7 @@ class NoiseCurve:
     Parameters
     ----------
     u, e, slope : ndarray (knots,)
-        The curve and its slope at the knots.
+        The curve and its slope at the knots; e and slope (knots, n) where every row has its own.
 
     Examples
     --------
@@ -115,6 +115,19 @@ class NoiseCurve:
         high = np.maximum(np.append(secant, 0.0), np.append(0.0, secant))
         return cls(u, e, np.clip(slope, np.maximum(low / 2, FLAT), 2 * high + FLAT))
 
+    def at(self, log_scale: np.ndarray) -> NoiseCurve:
+        """The curve of rows of these spreads: the same for all."""
+        return self
+
+    def array(self) -> np.ndarray:
+        """Rows of numbers that make it again."""
+        return np.stack([self.u, self.e, self.slope])
+
+    @property
+    def typical(self) -> NoiseCurve:
+        """The curve of a usual row."""
+        return self
+
     @property
     def spread(self) -> float:
         """Half the distance between the residuals at one standard deviation of noise."""
@@ -128,7 +141,7 @@ class NoiseCurve:
         t = (u - self.u[k]) / width
         s = height / width
         rise = height * (s * t**2 + d0 * t * (1 - t)) / (s + (d0 + d1 - 2 * s) * t * (1 - t))
-        return np.where(inside, self.e[k] + rise, self._beyond(u, self.u, self.e, self.slope))
+        return np.where(inside, _of(self.e, k) + rise, self._beyond(u, self.u, self.e, self.slope))
 
     def noise(self, e: np.ndarray) -> np.ndarray:
         """The noise of a residual: the inverse of `residual`."""
@@ -163,18 +176,22 @@ class NoiseCurve:
         return log_between(*self.ends(low, high))
 
     def _place(self, at: np.ndarray, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        k = np.clip(np.searchsorted(knots, at, side="right") - 1, 0, len(knots) - 2)
+        before = (
+            np.searchsorted(knots, at, side="right") if knots.ndim == 1 else (knots <= at).sum(0)
+        )
+        k = np.clip(before - 1, 0, len(knots) - 2)
         return k, (at >= knots[0]) & (at <= knots[-1])
 
     def _segment(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return (
-            np.diff(self.u)[k], np.diff(self.e)[k], self.slope[k], self.slope[k + 1],
+            np.diff(self.u)[k], _of(self.e, k + 1) - _of(self.e, k),
+            _of(self.slope, k), _of(self.slope, k + 1),
         )  # fmt: skip
 
     def _share(self, e: np.ndarray, k: np.ndarray) -> np.ndarray:
         """Where in its segment a residual lies, 0 to 1: a root of a quadratic."""
         width, height, d0, d1 = self._segment(k)
-        s, y = height / width, (e - self.e[k])
+        s, y = height / width, (e - _of(self.e, k))
         bend = d0 + d1 - 2 * s
         a = height * (s - d0) + y * bend
         b = height * d0 - y * bend
@@ -188,6 +205,11 @@ class NoiseCurve:
     ) -> np.ndarray:
         low = values[0] + slope[0] * (at - knots[0])
         return np.where(at < knots[0], low, values[-1] + slope[-1] * (at - knots[-1]))
+
+
+def _of(values: np.ndarray, k: np.ndarray) -> np.ndarray:
+    """Values at knots ``k`` (n,), which may be each row's own."""
+    return values[k] if values.ndim == 1 else values[k, np.arange(len(k))]
 
 
 def log_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:

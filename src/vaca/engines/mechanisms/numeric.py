@@ -10,6 +10,7 @@ abducted exactly. A count is the cell :math:`[x - 1/2, x + 1/2)`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from vaca.engines.columnwise import normal_between
+from vaca.engines.mechanisms.added import Quantiles, TwoCurves, choose_smoothing
 from vaca.engines.mechanisms.blend import Blend, location_of
 from vaca.engines.mechanisms.designs import (
     Design,
@@ -81,7 +83,7 @@ class Numeric:
     trees: Trees | None
     spread: Linear | None
     limits: np.ndarray  # of the log-scale
-    curve: NoiseCurve
+    curve: NoiseCurve | TwoCurves
     width: float
     exact: bool = False
     flow: Flow | None = None
@@ -110,7 +112,8 @@ class Numeric:
         if self.flow is not None:
             u = self.flow.back(x, u)
         if not self.exact:
-            mean = mean + np.exp(self._log_scale(x)) * self.curve.residual(u)
+            log_scale = self._log_scale(x)
+            mean = mean + np.exp(log_scale) * self.curve.at(log_scale).residual(u)
         else:
             mean = mean + u
         y = self.scale.back(mean)
@@ -139,7 +142,7 @@ class Numeric:
             return self.scale.forward(y) - self._mean(x)
         if self.recipe.count:
             return normal_between(*self._ends(x, y), rng)
-        v = self.curve.noise(self._residual(x, y))
+        v = self._curve(x).noise(self._residual(x, y))
         return v if self.flow is None else self.flow.noise(x, v)[0]
 
     def log_density(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -149,9 +152,10 @@ class Numeric:
         if self.recipe.count:
             return log_between(*self._ends(x, y))
         residual = self._residual(x, y)
-        density = self.curve.log_density(residual) - self._log_scale(x)
+        curve = self._curve(x)
+        density = curve.log_density(residual) - self._log_scale(x)
         if self.flow is not None:
-            density = density + self.flow.gain(x, self.curve.noise(residual))
+            density = density + self.flow.gain(x, curve.noise(residual))
         return density + self.scale.log_slope(y)
 
     def simpler(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -161,8 +165,12 @@ class Numeric:
 
     def _ends(self, x: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The noise at both ends of the cell of a count."""
-        ends = self.curve.ends(*self._cell(x, y))
+        ends = self._curve(x).ends(*self._cell(x, y))
         return ends if self.flow is None else self.flow.ends(x, *ends)
+
+    def _curve(self, x: np.ndarray) -> NoiseCurve:
+        """The curve of noise of each row."""
+        return self.curve.at(self._log_scale(x))
 
     def _residual(self, x: np.ndarray, y: np.ndarray) -> np.ndarray:
         return (self.scale.forward(y) - self._mean(x)) * np.exp(-self._log_scale(x))
@@ -190,8 +198,9 @@ class Numeric:
         """Values (n,) on the scale of the location; a count where noise puts it in its cell."""
         if not self.recipe.count:
             return self.scale.forward(y)
-        u = normal_between(*self.curve.ends(*self._cell(x, y)), rng)
-        return self._mean(x) + np.exp(self._log_scale(x)) * self.curve.residual(u)
+        curve = self._curve(x)
+        u = normal_between(*curve.ends(*self._cell(x, y)), rng)
+        return self._mean(x) + np.exp(self._log_scale(x)) * curve.residual(u)
 
     def own_weights(self, x: np.ndarray, t: np.ndarray, w: np.ndarray) -> np.ndarray:
         """What rows (n,) count by their noise, and if robust by how far they are."""
@@ -222,12 +231,12 @@ class Numeric:
         r = self.recipe
         plan = [r.curves, -1 if r.depth is None else r.depth, r.trees,
                 ["", *SPREADS].index(r.spread), r.robust, r.count, self.exact,
-                r.proportional, r.steps]  # fmt: skip
+                r.proportional, r.steps, r.added]  # fmt: skip
         state = {
             "plan": np.array(plan, np.int64),
             "scale": self.scale.array(),
             "limits": np.array([*self.limits, self.width, *self.reach]),
-            "curve": np.stack([self.curve.u, self.curve.e, self.curve.slope]),
+            "curve": self.curve.array(),
         }
         own = self.location
         place = own.arrays() if isinstance(own, Blend) else linear_arrays(own)
@@ -244,15 +253,16 @@ class Numeric:
 
     @classmethod
     def from_arrays(cls, state: dict[str, np.ndarray]) -> Numeric:
-        # Folders of the first Composite end before proportions and steps.
-        plan = [*(int(v) for v in state["plan"]), 0, 0][:9]
-        curves, depth, trees, spread, robust, count, exact, proportional, steps = plan
+        # Folders of the first Composite end before proportions and steps, of others before "added".
+        plan = [*(int(v) for v in state["plan"]), 0, 0, 0][:10]
+        curves, depth, trees, spread, robust, count, exact, proportional, steps, added = plan
         scale = Scale.from_array(state["scale"])
         recipe = Recipe(
             curves, None if depth < 0 else depth, bool(trees), ["", *SPREADS][spread],
             bool(robust), (scale.kind, scale.low, scale.high), bool(count), bool(proportional),
-            bool(steps),
+            bool(steps), bool(added),
         )  # fmt: skip
+        curve = TwoCurves.from_array(state["curve"]) if added else NoiseCurve(*state["curve"])
         parts = {
             name: {k[len(name) + 1 :]: v for k, v in state.items() if k.startswith(name + ".")}
             for name in ("location", "spread", "trees", "flow")
@@ -266,7 +276,7 @@ class Numeric:
             recipe, scale, location_of(parts["location"]),
             Trees(**parts["trees"]) if parts["trees"] else None,
             linear_of(parts["spread"]) if parts["spread"] else None,
-            state["limits"][:2], NoiseCurve(*state["curve"]), float(state["limits"][2]),
+            state["limits"][:2], curve, float(state["limits"][2]),
             bool(exact), flow, tuple(state["limits"][3:5].tolist()) or (-np.inf, np.inf),
             float(state["most"][0]) if "most" in state else np.inf,
         )  # fmt: skip
@@ -439,10 +449,9 @@ def _fit(
             residual = t - mean
     exact = not recipe.count and float(np.abs(residual).max()) < EXACT
     e = residual * np.exp(-log_scale)
+    own = (e[seen], log_scale[seen], w[seen], folds[seen])
     # Heavy tails of a logarithm would be heavier still.
-    tails = scale.kind in PLAIN
-    width = width_of(e[seen], w[seen], folds[seen], tails) if like is None else like.width
-    curve = NoiseCurve.fit(e[seen], w[seen], width)
+    curve, width, others = _curve_of(recipe, *own, tails=scale.kind in PLAIN, like=like)
     reach = (-np.inf, np.inf)
     if scale.kind in (1, 3):  # a line there is an exponential: far outside the data it explodes
         further = REACH * float(np.ptp(mean)) + 1.0
@@ -452,14 +461,16 @@ def _fit(
     most = np.inf
     if recipe.count:
         most = most_of(y) if like is None else like.most
-    own = (location, trees, spread, limits, curve, width, exact, None, reach, most)
-    fitted = Numeric(recipe, scale, *own)
+    fitted = Numeric(
+        recipe, scale, location, trees, spread, limits, curve, width, exact, None, reach, most
+    )
     if like is not None or draft:
         return fitted, none, none, none
     # A density averaged over a cell: how fine a candidate is beyond that must not decide.
     half = 0.5 if recipe.count else CELL * float(y.std())
     miss = np.full(len(every), np.nan)
-    middle = scale.back(mean + np.exp(log_scale) * curve.residual(np.zeros(1)))
+    nought = np.zeros(len(mean))
+    middle = scale.back(mean + np.exp(log_scale) * curve.at(log_scale).residual(nought))
     # Far out in a heavy tail all are off by much, and must not speak for the others.
     far = float(np.ptp(np.quantile(y, [0.1, 0.9]))) or float(y.std())
     miss[every] = np.where(seen, np.minimum(np.abs(y - middle), far), np.nan)
@@ -472,11 +483,43 @@ def _fit(
     if recipe.count:
         low, high = open_ends(y, low, high, most)
     for k in np.unique(folds):
-        out, kept = folds == k, (folds != k) & seen
-        found[out] = NoiseCurve.fit(e[kept], w[kept], width).cell(low[out], high[out])
+        out = folds == k
+        found[out] = others(k).at(log_scale[out]).cell(low[out], high[out])
     density = np.full(len(every), np.nan)
     density[every] = np.where(seen, found - np.log(2 * half), np.nan)
     return fitted, density, miss, told
+
+
+def _curve_of(
+    recipe: Recipe,
+    e: np.ndarray,
+    log_scale: np.ndarray,
+    w: np.ndarray,
+    folds: np.ndarray,
+    *,
+    tails: bool,
+    like: Numeric | None,
+) -> tuple[NoiseCurve | TwoCurves, float, Callable[[int], NoiseCurve | TwoCurves]]:
+    """The curve of noise ``e`` (n,) of rows, how smooth it is, and that without a fold's rows."""
+    if not recipe.added:
+        width = width_of(e, w, folds, tails) if like is None else like.width
+        return (
+            NoiseCurve.fit(e, w, width),
+            width,
+            lambda k: NoiseCurve.fit(e[folds != k], w[folds != k], width),
+        )
+    inverse = np.exp(-log_scale)
+    old = None if like is None else like.curve
+    if like is not None and isinstance(old, TwoCurves):
+        again = Quantiles.of(e, inverse, w, start=old)
+        return again.smoothed(int(like.width)), like.width, lambda k: old
+    parts = {}
+    for k in np.unique(folds):
+        kept = folds != k
+        parts[k] = Quantiles.of(e[kept], inverse[kept], w[kept])
+    number = choose_smoothing(parts, e, log_scale, w, folds)
+    whole = Quantiles.of(e, inverse, w)
+    return whole.smoothed(number), float(number), lambda k: parts[k].smoothed(number)
 
 
 def _own_weights(

@@ -33,6 +33,8 @@ class Recipe:
         multiplies, and not its logarithm.
     steps : bool
         Whether the location may jump where an input passes a value.
+    added : bool
+        Whether a part of the noise is the same for all rows, whatever their spread.
     """
 
     curves: int = 0
@@ -44,6 +46,7 @@ class Recipe:
     count: bool = False
     proportional: bool = False
     steps: bool = False
+    added: bool = False
 
     @property
     def additive(self) -> bool:
@@ -66,6 +69,7 @@ class Recipe:
         """What a person reads in the leaderboard; ``place`` in place of its own location."""
         text = place or self.place()
         text += f", spread {self.spread}" if self.spread else ""
+        text += ", partly added" if self.added else ""
         text += ", robust" if self.robust else ""
         if self.proportional:
             return f"in proportion: {text}"
@@ -78,4 +82,6 @@ SPREADS = {
     "surfaces": {"curves": True, "depth": 2},
     "plain curves": {"curves": True, "depth": None},
     "plain surfaces": {"curves": True, "depth": 2},
+    "plain squares": {"curves": 2, "depth": None},
+    "plain squares with products": {"curves": 2, "depth": 0},
 }
