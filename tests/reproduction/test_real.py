@@ -53,6 +53,19 @@ def test_an_unknown_method_is_named(tmp_path):
         real.measure(tmp_path, ["thornton"], ["vaca"], print)
 
 
+def test_only_the_tables_that_are_named_are_measured(tmp_path, monkeypatch, capsys):
+    asked: list[str] = []
+    monkeypatch.setattr(real, "load_real", lambda name: asked.append(name))
+    monkeypatch.setattr(real, "answer", lambda *given: {})
+    monkeypatch.setattr(real, "page", lambda folder: "")
+    monkeypatch.setattr(real, "_keep_truth", lambda *given: None)
+    given = ["--out", str(tmp_path), "--scms"]
+    assert vaca_command(["reproduce", "real", *given, "nhefs-gaps"]) == 0
+    assert set(asked) == {"nhefs-gaps"}
+    assert vaca_command(["reproduce", "real", *given, "nhef"]) != 0
+    assert "unknown table 'nhef'" in capsys.readouterr().err
+
+
 def test_a_missing_package_is_named(monkeypatch):
     monkeypatch.setattr(real_tables.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(VacaError, match="pip install --no-deps causallib"):

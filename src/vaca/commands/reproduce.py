@@ -90,7 +90,8 @@ def reproduce(
 
         if dry_run:
             raise VacaError("real cannot list its runs; without --dry-run it does what is missing")
-        typer.echo(reproduce_real((out or Path("results")) / "real", _names(models), typer.echo))
+        folder = (out or Path("results")) / "real"
+        typer.echo(reproduce_real(folder, _names(scms), _names(models), typer.echo))
         return 0
     if experiment == "all" or (stale and experiment == "list"):
         chosen = list(EXPERIMENTS.values())

@@ -84,6 +84,10 @@ def measure(
     for method in methods:
         if method not in METHODS:
             raise VacaError(f"unknown method {method!r}; {did_you_mean(method, METHODS)}")
+    names, known = list(names), real_names()
+    for name in names:
+        if name not in known:
+            raise VacaError(f"unknown table {name!r}; {did_you_mean(name, known)}")
     for name in names:
         offered = GAPS if name == "nhefs-gaps" else {m: METHODS[m] for m in methods}
         for method, (engine, settings) in offered.items():
@@ -206,7 +210,12 @@ def _numbers(names: list[str]) -> str:
     return ", ".join(map(str, found))
 
 
-def reproduce_real(folder: Path, methods: Iterable[str] | None, say: Callable[[str], None]) -> str:
+def reproduce_real(
+    folder: Path,
+    tables: Iterable[str] | None,
+    methods: Iterable[str] | None,
+    say: Callable[[str], None],
+) -> str:
     """Measure what is left, and give the page; peers are measured by benchmarks/peers_real.py."""
-    measure(folder, real_names(), methods or METHODS, say)
+    measure(folder, tables or real_names(), methods or METHODS, say)
     return page(folder)
