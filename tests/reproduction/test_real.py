@@ -64,6 +64,11 @@ def test_only_the_tables_that_are_named_are_measured(tmp_path, monkeypatch, caps
     assert set(asked) == {"nhefs-gaps"}
     assert vaca_command(["reproduce", "real", *given, "nhef"]) != 0
     assert "unknown table 'nhef'" in capsys.readouterr().err
+    asked.clear()
+    assert vaca_command(["reproduce", "real", *given, "nhefs", "--models", "default"]) == 0
+    assert asked == ["nhefs"]
+    assert vaca_command(["reproduce", "real", *given, "nhefs", "--models", "defaults"]) != 0
+    assert "unknown method 'defaults'" in capsys.readouterr().err
 
 
 def test_a_missing_package_is_named(monkeypatch):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -213,9 +213,17 @@ def _numbers(names: list[str]) -> str:
 def reproduce_real(
     folder: Path,
     tables: Iterable[str] | None,
-    methods: Iterable[str] | None,
+    methods: Collection[str] | None,
     say: Callable[[str], None],
 ) -> str:
-    """Measure what is left, and give the page; peers are measured by benchmarks/peers_real.py."""
-    measure(folder, tables or real_names(), methods or METHODS, say)
+    """Measure what is left, and give the page; peers are measured by benchmarks/peers_real.py.
+
+    ``methods``: "default" or the name of an engine; None means all.
+    """
+    short = {method.removeprefix("vaca, "): method for method in METHODS}
+    for method in methods or ():
+        if method not in short:
+            raise VacaError(f"unknown method {method!r}; {did_you_mean(method, short)}")
+    chosen = METHODS if methods is None else [short[method] for method in methods]
+    measure(folder, tables or real_names(), chosen, say)
     return page(folder)

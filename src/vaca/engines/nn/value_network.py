@@ -13,7 +13,7 @@ For a continuous column i with parents pa(i):
 
 with :math:`g_i` and :math:`e_i` increasing in their first argument, :math:`\ell_{ij}` a straight
 line, a number for each level, or steps and bends, that act on few of the parameters and start where
-the rows say (see `vaca.engines.nn.starts`), :math:`b_i` the offset of :math:`g_i`, :math:`N_i` a
+the rows say (see `vaca.engines.nn.beginning`), :math:`b_i` the offset of :math:`g_i`, :math:`N_i` a
 step of Newton's method on :math:`\log p(x_i, z_i \mid m_i)`, and :math:`\sigma_i` capped so that
 the latent, not the output noise, explains the column. Discrete columns have a threshold or Gumbel
 map of their own noise (see `vaca.engines.nn.likelihoods`), whose posterior is known exactly.
@@ -29,16 +29,15 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import cast
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
+from vaca.engines.nn.beginning import Beginning
 from vaca.engines.nn.disjoint import DisjointLinear
 from vaca.engines.nn.likelihoods import Discrete, DiscreteLikelihood
 from vaca.engines.nn.messages import Breaks, Embedding, Trunk
 from vaca.engines.nn.monotone import (
     ROOTS,
-    SCALE,
     Form,
     Increasing,
     identity_parameters,
@@ -47,7 +46,6 @@ from vaca.engines.nn.monotone import (
 )
 from vaca.engines.nn.network import Network
 from vaca.engines.nn.objectives import Terms, gaussian_log_ratio
-from vaca.engines.nn.starts import Spread, Start, start_of
 from vaca.graph.paths import depth_layers
 
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
@@ -59,17 +57,11 @@ _STRIDE = 3.0
 _POINT = 0.02
 #: The largest scale of a map, in sds of the column: squares of lines can be huge beyond the rows.
 _WIDEST = 30.0
-#: Numbers (rows times features) from which the lines of a column are found.
-_ENOUGH = 2 * 10**7
 #: Categories of more levels have odds that parents do not act on directly.
 _MOST = 16
 #: How much of what the network says reaches odds that parents act on directly. What it learns of
 #: pairs of levels says anything about pairs that no row holds.
 _ODDS = 0.1
-#: Rows that are asked where the decoder starts.
-_TOLD = 10_000
-#: The smallest probability, and distance of thresholds, of levels at the start.
-_RARE = 1e-3
 
 
 class ValueNetwork(Network):
@@ -211,73 +203,8 @@ class ValueNetwork(Network):
         Steps of gradients take long to tell causes apart that nearly go together, and the update
         network meanwhile learns by heart the few rows that do.
         """
-        if self.decoder.allowed is None:
-            return
-        if self.latest:
-            every = math.ceil(x.shape[1] / _TOLD)
-            told = x[:, ::every]
-            share = told.new_ones(told.shape[1]) if weights is None else weights[::every]
-            found = {
-                column: self._start(column, told, share)
-                for column, reached in enumerate(self.reached)
-                if reached and self.parents[column]
-            }
-            starts = {column: start for column, start in found.items() if start is not None}
-            self._find_breaks(starts)
-            for column, start in starts.items():
-                if start.scores is not None:
-                    self._start_odds(column, start.scores, told, share)
-                if start.spread is not None:
-                    self._start_scales(column, start.spread)
-        for column in self.continuous:
-            if self.parents[column]:
-                features = self.embed.weight.shape[-1] + 1
-                every = math.ceil(x[0].numel() * features * len(self.parents[column]) / _ENOUGH)
-                own = None if weights is None else weights[::every]
-                self._least_squares(column, x[:, ::every], x[[column], ::every].T, own)
-
-    def _start(self, column: int, x: Tensor, weights: Tensor) -> Start | None:
-        """What the rows say of a column by itself."""
-        parts: list[Tensor] = []
-        groups: list[int] = []
-        values: list[int] = []
-        for parent in self.parents[column]:
-            levels = self.columns[parent].levels
-            if levels:
-                part = x[parent] == torch.arange(1, levels).to(x).unsqueeze(1)
-            else:
-                part = self.embed(x[[parent]], [parent])[..., 0]
-                values.append(len(groups))
-            parts.append(part.double())
-            groups += [parent] * len(part)
-        inputs = torch.cat(parts).T.cpu().numpy()
-        y, w = x[column].double().cpu().numpy(), weights.double().cpu().numpy()
-        return start_of(inputs, groups, values, y, w, self.columns[column].levels)
-
-    def _find_breaks(self, starts: Mapping[int, Start]) -> None:
-        """Steps where the rows say so; of levels also bends, at the knots of curves."""
-        found: list[tuple[int, int, float, int]] = []
-        for column, start in starts.items():
-            sizes = [(p, self.columns[p].levels) for p in self.parents[column]]
-            owner = [p for p, levels in sizes for _ in range(levels - 1 if levels else 1)]
-            design = start.design
-            found += [(owner[int(i)], column, at, 0) for i, at in design.cuts]
-            if self.columns[column].levels:
-                for i, row in zip(design.bent, design.knots, strict=True):
-                    knots = row[np.isfinite(row)] * design.scale[i] + design.mean[i]
-                    found += [(owner[int(i)], column, at, 1) for at in knots]
-        if not found:
-            return
-        self.add_breaks(len(found))
-        breaks = cast("Breaks", self.decoder.breaks)
-        source, target, place, bend = zip(*found, strict=True)
-        breaks.source.copy_(torch.tensor(source))
-        breaks.target.copy_(torch.tensor(target))
-        breaks.place.copy_(torch.tensor(place))
-        breaks.bend.copy_(torch.tensor(bend))
-        for number, column in enumerate(target):
-            some = self.reached[column] if self.columns[column].levels else 1
-            breaks.allowed[number, :some] = 1.0
+        if self.decoder.allowed is not None:
+            Beginning(self, x, weights).find()
 
     def add_breaks(self, count: int) -> None:
         """Make room for steps and bends that act directly on the first numbers of columns."""
@@ -287,63 +214,6 @@ class ValueNetwork(Network):
         parts = (whole, whole.clone(), place, place.clone(), broken, broken.clone())
         self.decoder.breaks = Breaks(*parts, len(self.parents))
         setattr(self.decoder.breaks.size, "no_decay", True)  # noqa: B010
-
-    def _start_odds(self, column: int, scores: np.ndarray, x: Tensor, weights: Tensor) -> None:
-        """Let the direct terms say what is known of a column's levels."""
-        alone = cast("Tensor", self.decoder.update.layers[-1].bias)[column, 0]
-        log_p = torch.from_numpy(scores).to(x)
-        if self.columns[column].kind == "categorical":
-            wanted = log_p - log_p.mean(1, keepdim=True)
-            alone[: wanted.shape[1]] = self._least_squares(column, x, wanted, weights)
-            return
-        above = log_p.exp().flip(1).cumsum(1).flip(1)[:, 1:].clamp(_RARE, 1.0 - _RARE).logit()
-        alone[0] = self._least_squares(column, x, above[:, :1], weights)[0]
-        gaps = (above[:, :-1] - above[:, 1:]).mean(0).clamp(min=_RARE)
-        alone[1 : 1 + len(gaps)] = gaps + torch.log(-torch.expm1(-gaps))
-
-    def _least_squares(
-        self, column: int, x: Tensor, wanted: Tensor, weights: Tensor | None
-    ) -> Tensor:
-        """Let the direct terms say what is wanted (rows, numbers); what they leave on average."""
-        decoder, count = self.decoder, wanted.shape[1]
-        edges = (decoder.target == column).nonzero().flatten()
-        sources = decoder.source[edges].tolist()
-        used = cast("Tensor", decoder.allowed)[edges, :, 0] > 0
-        h = self.embed(x[sources], sources).transpose(1, 2)
-        features = [h[used].double()]
-        breaks = None if decoder.breaks is None else decoder.breaks.some([column])
-        if breaks is not None:
-            features.append(breaks.beyond(self.embed(x)[..., 0]).double())
-        a, b = torch.cat(features).T, wanted.double()
-        share = b.new_ones(len(b), 1) if weights is None else weights.double().unsqueeze(1)
-        share = share / share.sum()
-        centre, middle = (share * a).sum(0), (share * b).sum(0)
-        a, b = a - centre, b - middle
-        # As much ridge as there are features: next to nothing, but where rows are few.
-        ridge = a.shape[1] / len(a) * torch.eye(a.shape[1]).to(a)
-        found = torch.linalg.solve((share * a).T @ a + ridge, (share * a).T @ b)
-        size = int(used.sum())
-        start = found.new_zeros(*used.shape, count)
-        start[used] = found[:size]
-        decoder.direct[edges, :, :count] = start.to(x.dtype)
-        if decoder.breaks is not None:
-            decoder.breaks.size[decoder.breaks.target == column, :count] = found[size:].to(x.dtype)
-        return (middle - centre @ found).to(x.dtype)
-
-    def _start_scales(self, column: int, spread: Spread) -> None:
-        """Let both scales be as the spread, or that of the smooth part its floor."""
-        roots = torch.from_numpy(spread.roots / SCALE).to(self.decoder.bias)
-        alone = cast("Tensor", self.decoder.update.layers[-1].bias)[column, 0]
-        edges = [
-            edge
-            for edge in (self.decoder.target == column).nonzero().flatten().tolist()
-            if not self.columns[int(self.decoder.source[edge])].levels
-        ]
-        alone[1:ROOTS] = roots[:, 0].repeat_interleave(2)
-        self.decoder.direct[edges, 0, 1:ROOTS] = roots[:, 1:].T.repeat_interleave(2, 1)
-        if spread.floor:
-            alone[1:ROOTS:2] = torch.tensor([math.sqrt(spread.floor) / SCALE, 0.0])
-            self.decoder.direct[edges, 0, 1:ROOTS:2] = 0.0
 
     def calm(self, most: float) -> None:
         """Shorten the gradient of what is each column's own to a length of ``most``."""
