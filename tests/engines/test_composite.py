@@ -172,6 +172,19 @@ def test_refits_are_of_the_same_mechanisms_under_other_weights() -> None:
     assert again == pytest.approx(values[0], abs=1e-6)
 
 
+def test_rows_of_no_weight_are_as_if_they_were_not_there() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=400)})
+    frame["y"] = frame["x"] + rng.standard_t(3, size=400)
+    some = vaca.Composite(XY).fit(frame[:250], progress=False)
+    weights = np.append(np.ones(250), np.zeros(150))
+    whole = vaca.Composite(XY).fit(frame, weights=weights, progress=False)
+    assert whole.n_rows_ == some.n_rows_ == 250
+    known, found = (m.leaderboard_.set_index("mechanism")["score"] for m in (some, whole))
+    assert set(known.index) == set(found.index)
+    np.testing.assert_allclose(found[known.index], known, atol=0.05)  # the folds are others
+
+
 def test_weights_count_rows() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=200)

@@ -109,6 +109,9 @@ class Composite(ColumnwiseEngine):
             if name not in FAMILIES:
                 raise VacaError(f"unknown family {name!r}; {did_you_mean(name, FAMILIES)}")
         rows, w = given.together()  # cross-validation holds out rows of its own
+        if not (w > 0).all():  # such rows would still count as rows, where these are few
+            rows, w = take_rows(rows, np.flatnonzero(w > 0)), w[w > 0]
+            w = w / w.mean()
         n = self.n_rows_ = len(w)
         if n > self.max_rows:
             keep = np.random.default_rng([self.seed, 5]).permutation(n)[: self.max_rows]

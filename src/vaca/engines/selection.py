@@ -140,7 +140,10 @@ def auto(
     """
     start = time.perf_counter()
     if not isinstance(graph, CausalGraph):
-        raise VacaError(f"graph is a CausalGraph; got {shorten(graph)}")
+        raise VacaError(
+            f"graph is a CausalGraph; got {shorten(graph)}. Make one with "
+            'vaca.CausalGraph.from_edges([("cause", "effect"), ...]) or CausalGraph.read(path)'
+        )
     seed = check_seed(seed)
     if time_budget is not None:
         check_number("time_budget", time_budget)

@@ -66,7 +66,12 @@ class CausalGraph:
         parents: Mapping[str, Sequence[str]],
         columns: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        if not isinstance(parents, Mapping) or not parents:
+        if not isinstance(parents, Mapping):
+            raise GraphError(
+                f"parents maps every node to its causes; got {type(parents).__name__}. Edges go "
+                'to CausalGraph.from_edges([("cause", "effect"), ...]), a file to CausalGraph.read'
+            )
+        if not parents:
             raise GraphError("a causal graph needs at least one node; none was given")
         names = [check_name(node, "node names") for node in parents]
         self._parents: dict[str, tuple[str, ...]] = dict.fromkeys(names, ())

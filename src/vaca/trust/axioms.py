@@ -113,7 +113,9 @@ def _agreement(
     model: CausalModel, data: pd.DataFrame, node: str, value: Any, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Mean of counterfactuals against the mean under do, for each column below; and its noise."""
-    twins = model.schema_.encode(pd.DataFrame(model.counterfactual(data, {node: value}, seed=seed)))
+    # One draw of each: of levels, the likeliest ones are no sample.
+    twins = model.counterfactual(data, {node: value}, draws=1, seed=seed)
+    twins = model.schema_.encode(pd.DataFrame(twins))
     done = model.schema_.encode(model.sample(len(data), {node: value}, seed=seed))
     off, noise = [], []
     for below in model.graph.descendants(node):

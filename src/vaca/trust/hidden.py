@@ -151,7 +151,7 @@ class Sensitivity:
                     "table"
                 )
             else:
-                said += ". No cause in the table moves both"
+                said += ". No cause in the table measurably moves both"
         return said + "."
 
     def plot(self, ax: Axes | None = None) -> Axes:

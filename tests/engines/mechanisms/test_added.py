@@ -112,3 +112,23 @@ def test_it_is_chosen_where_it_is_so_and_saved_and_fitted_again() -> None:
         Inputs(x, [0], even, np.ones(2000), given.folds, 0), count=False, families=FAMILIES
     )
     assert plain.recipe.spread and not plain.recipe.added
+
+
+def test_spreads_that_are_all_the_same_leave_one_curve() -> None:
+    e = np.random.default_rng(0).normal(size=2000)
+    found = Quantiles.of(e, np.full(2000, 2.0), np.ones(2000))
+    assert not found.slope.any()
+    assert found.smoothed(0).spread == pytest.approx(1.0, abs=0.05)
+
+
+def test_steps_have_to_beat_what_is_smooth_with_the_same_noise() -> None:
+    rng = np.random.default_rng(1)
+    x, z, u = rng.normal(size=(3, 2000))
+    y = x + z**2 * np.sign(u) + 0.3 * u
+    given = Inputs(np.c_[x, z], [0, 1], y, np.ones(2000), make_folds(2000, [0]), 0)
+    found, _ = choose_numeric(given, count=False, families=FAMILIES | {"steps"})
+    assert found.recipe.added and not found.recipe.steps
+    # A power, which has to beat its line, does not keep such noise out.
+    bent = Inputs(given.x, [0, 1], y + x**2, given.w, given.folds, 0)
+    found, _ = choose_numeric(bent, count=False, families=FAMILIES)
+    assert found.recipe.added and found.recipe.curves > 1

@@ -57,6 +57,15 @@ def test_every_curve_increases_and_gives_noise_back(smooth: float) -> None:
     np.testing.assert_allclose(curve.noise(curve.residual(u)), u, atol=1e-6)
 
 
+@pytest.mark.parametrize("smooth", WIDTHS)
+def test_rows_of_no_weight_count_for_nothing(smooth: float) -> None:
+    e = stats.t(3).rvs(1000, random_state=np.random.default_rng(3))
+    w = np.append(np.zeros(500), np.ones(500))
+    np.testing.assert_array_equal(
+        NoiseCurve.fit(e, w, smooth).array(), NoiseCurve.fit(e[500:], w[500:], smooth).array()
+    )
+
+
 def test_residuals_that_are_all_the_same_have_a_curve() -> None:
     curve = NoiseCurve.fit(np.full(50, 3.0), width=TAILED)
     np.testing.assert_allclose(curve.residual(np.array([-1.0, 0.0, 1.0])), 3.0, atol=1e-5)

@@ -24,6 +24,8 @@ __all__ = ["Quantiles", "TwoCurves", "choose_smoothing"]
 LEVELS, FURTHEST, ROWS = 101, 3.0, 4000
 #: Rounds of the regressions, of a first fit and of one that starts near.
 ROUNDS, AGAIN = 40, 8
+#: Inverses that differ by less, in units of themselves, are all the same.
+EVEN = 1e-6
 #: How finely quantiles are fitted, in standard deviations of what is divided by the spread.
 FINE = 1e-3
 #: The share of rows whose spreads count as smallest, and as largest.
@@ -46,7 +48,7 @@ class Quantiles:
         Where the quantiles are, their values where the inverse of the spread is usual, and how they
         follow it.
     usual, low, high : float
-        The inverse of the spread: its mean, and its least and largest values.
+        The inverse of the spread: its mean, and its first and last hundredth.
     mean : float
         Of the residuals, divided by the spread.
     """
@@ -84,11 +86,15 @@ class Quantiles:
             middle = start.wide + slope * (usual - start.low)
         unit = float(np.sqrt(w @ (e - mean) ** 2)) * FINE or FLAT
         square = float(w @ h**2)
+        even = square <= (EVEN * usual) ** 2
         for _ in range(ROUNDS if start is None else AGAIN):
             # Each weighted square touches the check function where it is, and lies above it.
             v = w / (unit + np.abs(e - middle[:, None] - slope[:, None] * h))
             sums, first, second = v.sum(1), v @ h, v @ h**2
             left, right = v @ e + lift, v @ (h * e)
+            if even:
+                middle = left / sums
+                continue
             det = sums * second - first**2 + 1e-9 * sums * square
             middle = (second * left - first * right) / det
             slope = (sums * right - first * left) / det

@@ -89,6 +89,7 @@ def choose_numeric(
 
     def bent(recipe: Recipe) -> bool:
         """Whether it is no power, or one that is clearly better than its line."""
+        recipe = replace(recipe, added=False)
         line = trials.get(replace(recipe, curves=0))
         if recipe.curves <= 1:
             return True
@@ -199,6 +200,8 @@ def choose_numeric(
         squares = [r for r in trials if "squares" in r.spread and not trials[r].wide]
         for recipe in [top, *([top_of(squares)] if squares else [])]:
             attempt(replace(recipe, added=True))
+            if recipe.steps:  # these have to beat what is smooth
+                attempt(replace(recipe, added=True, steps=False))
     found = list(trials.values())
     chosen = choose(found, given.w, [trials[r] for r in allowed()])
     mixed = _blended(given, chosen, found) if "blends" in families else None

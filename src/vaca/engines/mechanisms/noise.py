@@ -62,6 +62,9 @@ class NoiseCurve:
         order: np.ndarray | None = None,
     ) -> NoiseCurve:
         """The curve of residuals (n,), smoothed over ``width``; ``order`` sorts them, if known."""
+        if weights is not None and not (weights > 0).all():
+            counts = weights > 0
+            residual, weights, order = residual[counts], weights[counts], None
         order = np.argsort(residual, kind="stable") if order is None else order
         e = residual[order]
         w = np.ones(len(e)) if weights is None else np.maximum(weights[order], 1e-12)

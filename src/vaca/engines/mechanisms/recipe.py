@@ -21,7 +21,8 @@ class Recipe:
         Whether boosted trees add what the design leaves.
     spread : str
         Design of the scale: "" (the same for all rows), "linear", "curves", "surfaces" of its
-        logarithm; "plain curves", "plain surfaces" of itself.
+        logarithm; "plain curves", "plain surfaces", "plain squares" (also "with products") of
+        itself.
     robust : bool
         Whether far residuals count less.
     scale : tuple

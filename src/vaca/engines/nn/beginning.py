@@ -37,6 +37,8 @@ class Beginning:
     """
 
     def __init__(self, net: Any, x: Tensor, weights: Tensor | None) -> None:
+        if weights is not None:  # a part of the rows must not happen to have none that count
+            x, weights = x[:, weights > 0], weights[weights > 0]
         self.net, self.x, self.weights = net, x, weights
         every = math.ceil(x.shape[1] / TOLD)
         self.told = x[:, ::every]
