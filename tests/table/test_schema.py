@@ -163,8 +163,12 @@ def test_values_by_label() -> None:
     schema = Schema({"g": Column("categorical", (0, 1, 2)), "n": Column("count")})
     assert schema.encode_value("g", 2) == 2
     assert schema.encode_value("g", "2") == 2  # as the command line gives it
-    with pytest.raises(SchemaError, match="3 is not a level of 'g'; Valid: '0', '1', '2'"):
+    with pytest.raises(
+        SchemaError, match="3 is not a level of 'g'; Valid: '0', '1', '2'. If 'g' is"
+    ):
         schema.encode_value("g", 3)
+    with pytest.raises(SchemaError, match="Valid: '0', '1', '2'$"):
+        schema.encode_value("g", "many")
     with pytest.raises(SchemaError, match="whole number"):
         schema.encode_value("n", 1.5)
     with pytest.raises(SchemaError, match="a number is needed"):

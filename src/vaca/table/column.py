@@ -220,7 +220,10 @@ class Column:
                 )
                 if same or (number is not None and not isinstance(level, str) and level == number):
                     return code
-        together = f" All levels not listed count as {self.other!r}." if self.other else ""
+        together = f". All levels not listed count as {self.other!r}." if self.other else ""
+        numbers = all(type(level) is int for level in self.levels)
+        if numbers and len(self.levels) > 2 and _as_number(str(value).strip()) is not None:
+            together += f'. If {name!r} is a count, say kind "count" in the schema.'
         raise SchemaError(
             f"{shorten(value)} is not a level of {name!r}; {did_you_mean(value, self.levels)}"
             + together

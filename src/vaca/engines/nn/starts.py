@@ -66,7 +66,8 @@ class Start:
     design : Design
         The terms of the chosen location or odds.
     spread : Spread, optional
-        Of a number; None where one for all rows is as likely.
+        Of a number; None where one for all rows is as likely, no cause is a number, or the noise
+        is next to nothing.
     scores : ndarray (n, levels), optional
         Log-probabilities of the levels of a column that has some.
     """
