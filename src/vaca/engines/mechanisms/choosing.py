@@ -89,11 +89,13 @@ def choose_numeric(
 
     def bent(recipe: Recipe) -> bool:
         """Whether it is no power, or one that is clearly better than its line."""
-        recipe = replace(recipe, added=False)
-        line = trials.get(replace(recipe, curves=0))
         if recipe.curves <= 1:
             return True
-        return line is not None and lead(trials[recipe], line, given.w) > POWERS_LEAD
+        own = trials.get(replace(recipe, added=False))  # what is added says nothing of bends
+        line = trials.get(replace(recipe, added=False, curves=0))
+        if own is None or line is None:
+            return False
+        return lead(own, line, given.w) > POWERS_LEAD
 
     def allowed() -> list[Recipe]:
         """All but powers, squares as spreads, wide draws and steps that do not lead clearly."""
