@@ -40,10 +40,13 @@ def moved_person(model: CausalModel, rows: pd.DataFrame, asked: Answered) -> int
     for name in asked.moved:
         if name not in given:
             changed += ~np.isclose(x[name].astype(float), y[name].astype(float))
+    anew = sum((x[c] != y[c]).astype(float) for c in x if c in asked.question.do)
     score = gain / (gain.max() or 1.0)
-    # Most columns moved first, then a change of the outcome that is typical of those who move.
+    # Who differs in all that is set, then most columns moved, then a change of the outcome that is
+    # typical of those who move: of two that are equally so, the first.
     typical = float(np.median(score[score > 0])) if (score > 0).any() else 0.0
-    return int(np.lexsort((np.abs(score - typical), score == 0, -changed))[0])
+    apart = np.abs(score - typical).round(9)
+    return int(np.lexsort((apart, score == 0, -changed, -(anew * np.ones(len(few)))))[0])
 
 
 def precomputed(
