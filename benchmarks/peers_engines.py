@@ -230,11 +230,17 @@ SHOWN = {
 }
 
 
-def table(done: dict[str, Any], own: dict[str, dict[str, float]], noise: dict[str, float]) -> str:
+def table(
+    done: dict[str, Any],
+    own: dict[str, dict[str, float]],
+    noise: dict[str, float],
+    varies: dict[str, float],
+) -> str:
     """How the default engine stands against each peer, on the tables that both have answered.
 
     ``own``: the default's scores by table. Ratios are the default's score over the peer's.
-    ``noise``: by how much scores of the truth itself differ from seed to seed.
+    ``noise``: by how much scores of the truth itself differ from seed to seed. ``varies``: by how
+    much the default's do, in logarithms, for every seed has other rows to learn from.
     """
     lines = [
         "### The default engine beside dowhy.gcm and causalflows",
@@ -244,12 +250,15 @@ def table(done: dict[str, Any], own: dict[str, dict[str, float]], noise: dict[st
         "or equal, that is, not worse by more than scores of the truth itself differ from seed to "
         "seed (their standard deviation, the median of all tables: "
         + ", ".join(f"{SHOWN[k]} {v:.2g}" for k, v in noise.items())
+        + "). Clearly worse: by more than the default's own score differs between two sets of rows "
+        "of the same table (the standard deviation of its logarithm, over all tables: a factor of "
+        + ", ".join(f"{np.exp(v):.1f} for {SHOWN[k]}" for k, v in varies.items())
         + "). Of dowhy, "
         "counterfactuals are scored where all its mechanisms can be inverted; where a peer has "
         "fewer tables, the largest have not been run, or it has not the kinds of columns.",
         "",
-        "| peer | score | tables | default / peer | better | better or equal |",
-        "| :-- | :-- | --: | --: | --: | --: |",
+        "| peer | score | tables | default / peer | better | better or equal | clearly worse |",
+        "| :-- | :-- | --: | --: | --: | --: | --: |",
     ]
     for peer in PEERS:
         found = {n.split()[0]: r for n, r in done.items() if n.endswith(" " + peer) and r}
@@ -266,10 +275,11 @@ def table(done: dict[str, Any], own: dict[str, dict[str, float]], noise: dict[st
             a, b = np.array(both).T
             lines.append(
                 f"| {peer} | {title} | {len(a)} | {np.exp(np.log(a / b).mean()):.2f} | "
-                f"{100 * np.mean(a < b):.0f} % | {100 * np.mean(a <= b + noise[metric]):.0f} % |"
+                f"{100 * np.mean(a < b):.0f} % | {100 * np.mean(a <= b + noise[metric]):.0f} % | "
+                f"{100 * np.mean(np.log(a / b) > varies[metric]):.0f} % |"
             )
         if failed:
-            lines.append(f"| {peer} | no answer | {len(failed)} | | | |")
+            lines.append(f"| {peer} | no answer | {len(failed)} | | | | |")
     return "\n".join(lines) + "\n"
 
 
@@ -279,12 +289,15 @@ def write_table(results: Path) -> None:
     runs = [r for r in DEFAULT[0].runs(Options()) if r.model == "composite" and store.done(r)]
     scores = {(r.scm, r.seed): store.read(r)["scores"]["paper"] for r in runs}
     own = {scm: {k: v[0] for k, v in s.items()} for (scm, seed), s in scores.items() if not seed}
-    noise = {}
+    noise, varies = {}, {}
     for metric in SHOWN:
+        logs = {k: np.log(s[metric][0] + 1e-3) for k, s in scores.items() if metric in s}
+        found = pd.Series(logs, dtype=float).groupby(level=0).var()
+        varies[metric] = float(np.sqrt(found.mean()))
         floors = pd.Series({k: s[metric][1] for k, s in scores.items() if metric in s}, dtype=float)
         # The median: a table whose values explode has noise of any size.
         noise[metric] = float(np.sqrt(floors.groupby(level=0).var().median()))
-    text = table(json.loads(STORE.read_text()), own, noise)
+    text = table(json.loads(STORE.read_text()), own, noise, varies)
     STORE.with_suffix(".md").write_text(text, encoding="utf-8")
 
 
