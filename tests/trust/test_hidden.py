@@ -114,7 +114,7 @@ def test_words_say_what_is_needed(found):
     assert str(answer) == answer.sentence
     none = effect_of(straight(n=300, slope=0.0)).sensitivity()
     assert none.robustness_value_interval == 0
-    assert "The interval holds zero as it is" in none.sentence
+    assert "The cross-check's interval holds zero as it is" in none.sentence
     with pytest.raises(VacaError, match="r2_treatment is a share"):
         answer.bounds(1.0, 0.5)
     scm = vaca.scms.load("triangle-lin")

@@ -132,15 +132,15 @@ class Sensitivity:
         value, near = self.robustness_value, self.robustness_value_interval
         if near == 0:
             said = (
-                "The interval holds zero as it is; to bring the estimate itself to zero, a hidden "
-                f"cause would have to explain {_percent(value)} of what is left of both treatment "
-                "and outcome"
+                "The cross-check's interval holds zero as it is; to bring its estimate to zero, "
+                f"a hidden cause would have to explain {_percent(value)} of what is left of both "
+                "treatment and outcome"
             )
         else:
             said = (
                 f"A hidden cause would have to explain {_percent(value)} of what is left of both "
-                f"treatment and outcome to bring the effect to zero, and {_percent(near)} to "
-                "bring its interval there"
+                f"treatment and outcome to bring the cross-check's estimate to zero, and "
+                f"{_percent(near)} to bring its interval there"
             )
         if len(self.benchmarks):
             name = self.benchmarks["times"].idxmin()

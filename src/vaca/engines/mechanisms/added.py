@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from vaca.engines.mechanisms.noise import FLAT, NoiseCurve
+from vaca.engines.mechanisms.noise import FLAT, NoiseCurve, RowValues
 
 __all__ = ["Quantiles", "TwoCurves", "choose_smoothing"]
 
@@ -110,8 +110,7 @@ class Quantiles:
         lifted = [end + FLAT * (self.u - self.u[0]) for end in ends]
         curves = TwoCurves(self.u, lifted[0], lifted[1], self.low, self.high)
         # Averages of quantiles blur, but must not move the mean.
-        one = curves.at(-np.log(np.full(1, self.usual)))
-        one = NoiseCurve(self.u, one.e[:, 0], one.slope[:, 0])
+        one = curves.of_row(self.usual)
         even = ndtri((np.arange(1000) + 0.5) / 1000)
         most = 0.2 * one.spread
         shift = float(np.clip(self.mean - one.residual(even).mean(), -most, most))
@@ -153,15 +152,19 @@ class TwoCurves:
         """The curve of each row, divided by its spread."""
         inverse = np.clip(np.exp(-log_scale), self.low, self.high)
         share = (inverse - self.low) / max(self.high - self.low, 1e-9)
-        a, b = (np.stack([e, _slopes(self.u, e)])[:, :, None] for e in (self.wide, self.narrow))
-        e, slope = a + (b - a) * share
-        return NoiseCurve(self.u, e, np.maximum(slope, FLAT))
+        low, high = _slopes(self.u, self.wide), _slopes(self.u, self.narrow)
+        e, slope = RowValues(self.wide, self.narrow, share), RowValues(low, high, share, FLAT)
+        return NoiseCurve(self.u, e, slope)
+
+    def of_row(self, inverse: float) -> NoiseCurve:
+        """The curve of one row, by the inverse of its spread."""
+        row, every = self.at(-np.log(np.full(1, inverse))), np.arange(len(self.u))
+        return NoiseCurve(self.u, row.e[every], row.slope[every])
 
     @property
     def typical(self) -> NoiseCurve:
         """The curve of a row whose spread is neither small nor large."""
-        one = self.at(-0.5 * np.log(np.full(1, self.low * self.high)))
-        return NoiseCurve(self.u, one.e[:, 0], one.slope[:, 0])
+        return self.of_row(float(np.sqrt(self.low * self.high)))
 
     @property
     def spread(self) -> float:

@@ -11,11 +11,12 @@ nearly straight; one line through all of them is Johnson's :math:`S_U` distribut
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-__all__ = ["NoiseCurve", "log_between"]
+__all__ = ["NoiseCurve", "RowValues", "log_between"]
 
 #: A width beyond all quantiles: one curve with two tails through all of them.
 TAILED = 9.0
@@ -38,7 +39,7 @@ class NoiseCurve:
     Parameters
     ----------
     u, e, slope : ndarray (knots,)
-        The curve and its slope at the knots; e and slope (knots, n) where every row has its own.
+        The curve and its slope at the knots; e and slope may be `RowValues`, each row's own.
 
     Examples
     --------
@@ -50,8 +51,8 @@ class NoiseCurve:
     """
 
     u: np.ndarray
-    e: np.ndarray
-    slope: np.ndarray
+    e: Any
+    slope: Any
 
     @classmethod
     def fit(
@@ -62,8 +63,7 @@ class NoiseCurve:
         order: np.ndarray | None = None,
     ) -> NoiseCurve:
         """The curve of residuals (n,), smoothed over ``width``; ``order`` sorts them, if known."""
-        if weights is not None and not (weights > 0).all():
-            counts = weights > 0
+        if weights is not None and 0 < (counts := weights > 0).sum() < len(weights):
             residual, weights, order = residual[counts], weights[counts], None
         order = np.argsort(residual, kind="stable") if order is None else order
         e = residual[order]
@@ -144,14 +144,14 @@ class NoiseCurve:
         t = (u - self.u[k]) / width
         s = height / width
         rise = height * (s * t**2 + d0 * t * (1 - t)) / (s + (d0 + d1 - 2 * s) * t * (1 - t))
-        return np.where(inside, _of(self.e, k) + rise, self._beyond(u, self.u, self.e, self.slope))
+        return np.where(inside, self.e[k] + rise, self._beyond(u, self.u, self.e, self.slope))
 
     def noise(self, e: np.ndarray) -> np.ndarray:
         """The noise of a residual: the inverse of `residual`."""
         k, inside = self._place(e, self.e)
         return np.where(
             inside, self.u[k] + self._share(e, k) * self._segment(k)[0],
-            self._beyond(e, self.e, self.u, 1.0 / self.slope),
+            self._beyond(e, self.e, self.u, (1.0 / self.slope[0], 1.0 / self.slope[-1])),
         )  # fmt: skip
 
     def log_density(self, e: np.ndarray) -> np.ndarray:
@@ -178,23 +178,21 @@ class NoiseCurve:
         """Log-probability of a residual between ``low`` and ``high``."""
         return log_between(*self.ends(low, high))
 
-    def _place(self, at: np.ndarray, knots: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        before = (
-            np.searchsorted(knots, at, side="right") if knots.ndim == 1 else (knots <= at).sum(0)
-        )
+    def _place(self, at: np.ndarray, knots: Any) -> tuple[np.ndarray, np.ndarray]:
+        own = isinstance(knots, RowValues)
+        before = knots.before(at) if own else np.searchsorted(knots, at, side="right")
         k = np.clip(before - 1, 0, len(knots) - 2)
         return k, (at >= knots[0]) & (at <= knots[-1])
 
     def _segment(self, k: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         return (
-            np.diff(self.u)[k], _of(self.e, k + 1) - _of(self.e, k),
-            _of(self.slope, k), _of(self.slope, k + 1),
+            np.diff(self.u)[k], self.e[k + 1] - self.e[k], self.slope[k], self.slope[k + 1],
         )  # fmt: skip
 
     def _share(self, e: np.ndarray, k: np.ndarray) -> np.ndarray:
         """Where in its segment a residual lies, 0 to 1: a root of a quadratic."""
         width, height, d0, d1 = self._segment(k)
-        s, y = height / width, (e - _of(self.e, k))
+        s, y = height / width, (e - self.e[k])
         bend = d0 + d1 - 2 * s
         a = height * (s - d0) + y * bend
         b = height * d0 - y * bend
@@ -203,16 +201,46 @@ class NoiseCurve:
         return np.clip(2 * c / np.minimum(-b - root, -1e-300), 0.0, 1.0)
 
     @staticmethod
-    def _beyond(
-        at: np.ndarray, knots: np.ndarray, values: np.ndarray, slope: np.ndarray
-    ) -> np.ndarray:
+    def _beyond(at: np.ndarray, knots: Any, values: Any, slope: Any) -> np.ndarray:
         low = values[0] + slope[0] * (at - knots[0])
         return np.where(at < knots[0], low, values[-1] + slope[-1] * (at - knots[-1]))
 
 
-def _of(values: np.ndarray, k: np.ndarray) -> np.ndarray:
-    """Values at knots ``k`` (n,), which may be each row's own."""
-    return values[k] if values.ndim == 1 else values[k, np.arange(len(k))]
+@dataclass
+class RowValues:
+    """Increasing numbers at knots, every row's between those of two curves.
+
+    They are worked out where they are asked for: of many rows a table of all would not fit.
+
+    Parameters
+    ----------
+    low, high : ndarray (knots,)
+    share : ndarray (n,)
+        How far each row is on the way from one to the other.
+    least : float
+        No number is below it.
+    """
+
+    low: np.ndarray
+    high: np.ndarray
+    share: np.ndarray
+    least: float = -np.inf
+
+    def __len__(self) -> int:
+        return len(self.low)
+
+    def __getitem__(self, k: Any) -> np.ndarray:
+        """Each row's number at its knot ``k`` (n,), or at one that is the same for all."""
+        return np.maximum(self.low[k] + (self.high[k] - self.low[k]) * self.share, self.least)
+
+    def before(self, at: np.ndarray) -> np.ndarray:
+        """How many of each row's numbers are at most ``at`` (n,)."""
+        low, high = np.zeros(len(at), int), np.full(len(at), len(self))
+        for _ in range(len(self).bit_length()):
+            middle = (low + high) // 2
+            found = (low < high) & (self[np.minimum(middle, len(self) - 1)] <= at)
+            low, high = np.where(found, middle + 1, low), np.where(found, high, middle)
+        return low
 
 
 def log_between(low: np.ndarray, high: np.ndarray) -> np.ndarray:

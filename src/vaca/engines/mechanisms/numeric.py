@@ -20,6 +20,7 @@ from scipy.special import ndtri
 from vaca.engines.columnwise import normal_between
 from vaca.engines.mechanisms.added import Quantiles, TwoCurves, choose_smoothing
 from vaca.engines.mechanisms.blend import Blend, location_of
+from vaca.engines.mechanisms.cells import cells, most_of, open_ends
 from vaca.engines.mechanisms.designs import (
     Design,
     moved_steps,
@@ -66,9 +67,6 @@ EXPLODES, EXPLODES_FAR = 1.3, 2.0
 OUTER = np.array([0.02, 0.01, 0.005])
 #: Further than this times the most they may, nothing speaks for a mechanism any more.
 TOO_WIDE = 1.5
-#: A highest count that so many rows have, and more than the next ones together, which are less than
-#: this part of the way to the median away, is where counts end.
-CUT_ROWS, CUT_OFF = 5, 0.1
 #: Half the cell, in standard deviations of the column, over which a density is averaged to score.
 CELL = 0.01
 
@@ -282,38 +280,9 @@ class Numeric:
         )  # fmt: skip
 
 
-def cells(
-    scale: Scale, y: np.ndarray, mean: np.ndarray, log_scale: np.ndarray, half: float = 0.5
-) -> tuple[np.ndarray, np.ndarray]:
-    """Residuals at the ends of a cell around each value."""
-    low, high = ((scale.forward(y + end) - mean) * np.exp(-log_scale) for end in (-half, half))
-    return low, high
-
-
 def _ranges(y: np.ndarray) -> np.ndarray:
     """How far values spread without the outermost ones."""
     return np.quantile(y, 1.0 - OUTER) - np.quantile(y, OUTER)
-
-
-def open_ends(
-    y: np.ndarray, low: np.ndarray, high: np.ndarray, most: float
-) -> tuple[np.ndarray, np.ndarray]:
-    """Ends of the cells of counts: none is below zero, or above the most that one can be."""
-    return np.where(y <= 0, -np.inf, low), np.where(y >= most, np.inf, high)
-
-
-def most_of(y: np.ndarray) -> float:
-    """The highest count, if it repeats as if larger ones had been cut off there; else infinite.
-
-    >>> most_of(np.array([3, 1, 4, 9, 9, 2, 9, 9, 5, 9]))
-    9.0
-    >>> most_of(np.array([3, 1, 4, 1, 5, 9, 2, 6]))
-    inf
-    """
-    top = float(y.max())
-    below = y >= top - max(CUT_OFF * (top - float(np.median(y))), 1.0)
-    times = int((y == top).sum())
-    return top if times >= CUT_ROWS and 2 * times > below.sum() else np.inf
 
 
 # ---------------------------------------------------------------------- fitting
